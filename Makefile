@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# make                  the module for one kernel, see KDIR
+# make modules-all      the module for every supported kernel whose headers
+#                       are installed
+# make check-style      checkpatch, W=1 and sparse: all must be silent
+# make test             set-up, then every test; ends with a line
+#                       "N passed, N failed, N skipped"
+# make test-unit | test-guest | test-debug
+#                       parts of it: unit tests; guest tests on the stock
+#                       kernels; guest tests on the debug kernels
+# make test-one TEST=name [KERNEL=6.1|6.12|kasan|kcsan]
+# make demo             what the target does, shown in a guest
+# make bench            the benchmarks, in virtual time
+# make install          modules_install for KDIR
+#
+# Variables:
+#   KDIR  kernel headers (or a built kernel tree) to build for. Without it:
+#         the running kernel's, else the newest in /usr/src.
+#   W, C, V are handed to Kbuild as usual.
+#
+# The module is built in build/<kernel release>/ out of links to the sources,
+# so that builds for several kernels can live side by side. dm-ssdcache.ko
+# here is a link to the one built last by a plain "make".
+
+running := /lib/modules/$(shell uname -r)/build
+newest := $(lastword $(shell ls -d /usr/src/linux-headers-[0-9]*-amd64 \
+	2>/dev/null | grep -v -e '-rt-amd64$$' -e '-cloud-amd64$$' | sort -V))
+KDIR ?= $(if $(wildcard $(running)/include/generated/utsrelease.h),$(running),$(newest))
+
+release = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)".*/\1/p' \
+	$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
+BUILD = build/$(release)
+
+# Other kernels than the one in KDIR, for modules-all.
+supported := 6.1 6.12
+all-kdirs := $(foreach v,$(supported),$(lastword $(shell \
+	ls -d /usr/src/linux-headers-$(v).*-amd64 2>/dev/null | \
+	grep -v -e '-rt-amd64$$' -e '-cloud-amd64$$' | sort -V)))
+
+sources := $(wildcard *.c *.h) Kbuild
+
+.PHONY: all module links modules-all check-style test test-unit test-guest
+.PHONY: test-debug test-one demo bench setup install clean
+
+all: module
+	@ln -sfn $(BUILD)/dm-ssdcache.ko dm-ssdcache.ko
+
+# Only what is not there yet is linked; links to deleted sources go.
+links:
+	@if [ -z "$(release)" ]; then \
+		echo "No kernel headers found in '$(KDIR)': give KDIR=" >&2; \
+		exit 1; \
+	fi
+	@mkdir -p $(BUILD)
+	@find $(BUILD) -maxdepth 1 -xtype l -exec rm -f {} +
+	@for f in $(sources); do \
+		[ -L $(BUILD)/$$f ] || ln -s ../../$$f $(BUILD)/$$f; \
+	done
+
+module: links
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(BUILD) modules
+
+modules-all:
+	@[ -n "$(all-kdirs)" ] || { echo "No kernel headers found" >&2; exit 1; }
+	+@for k in $(all-kdirs); do \
+		echo "== $$k"; \
+		$(MAKE) --no-print-directory module KDIR=$$k || exit 1; \
+	done
+
+install: module
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(BUILD) modules_install
+
+setup:
+	tests/setup.sh
+
+check-style:
+	tests/check-style
+
+test:
+	@tests/run all
+
+test-unit:
+	@tests/run unit
+
+test-guest:
+	@tests/run guest
+
+test-debug:
+	@tests/run debug
+
+test-one:
+	@tests/run one $(TEST) $(KERNEL)
+
+demo:
+	@tests/demo
+
+bench:
+	@tests/bench
+
+clean:
+	rm -rf build dm-ssdcache.ko
