@@ -62,7 +62,7 @@ stock_dir()
 }
 
 # kernel_env NAME: sets KDIR (to build modules for), RELEASE, KROOT (the
-# folder with lib/modules/RELEASE) and BZIMAGE. Fails if setup.sh has not
+# folder with lib/modules/RELEASE) and KERNEL_IMAGE. Fails if setup.sh has not
 # made them yet.
 kernel_env()
 {
@@ -74,7 +74,7 @@ kernel_env()
 		[ -e "$dir/complete" ] || return 1
 		KDIR=$dir/build
 		KROOT=$dir/root
-		BZIMAGE=$dir/build/arch/x86/boot/bzImage
+		KERNEL_IMAGE=$dir/build/arch/x86/boot/bzImage
 		RELEASE=$(kernel_release "$KDIR")
 		;;
 	6.1|6.12)
@@ -83,7 +83,7 @@ kernel_env()
 		KDIR=$(headers_dir "$1")
 		RELEASE=$(kernel_release "$KDIR")
 		KROOT=$dir
-		BZIMAGE=$dir/boot/vmlinuz-$RELEASE
+		KERNEL_IMAGE=$dir/boot/vmlinux-$RELEASE
 		;;
 	*)
 		die "unknown kernel '$1'"
