@@ -55,11 +55,11 @@ links:
 	@mkdir -p $(BUILD)
 	@find $(BUILD) -maxdepth 1 -xtype l -exec rm -f {} +
 	@for f in $(sources); do \
-		[ -L $(BUILD)/$$f ] || ln -s ../../$$f $(BUILD)/$$f; \
+		[ -L $(BUILD)/$$f ] || ln -s $(CURDIR)/$$f $(BUILD)/$$f; \
 	done
 
 module: links
-	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(BUILD) modules
+	+@flock $(BUILD)/.lock $(MAKE) -C $(KDIR) M=$(CURDIR)/$(BUILD) modules
 
 modules-all:
 	@[ -n "$(all-kdirs)" ] || { echo "No kernel headers found" >&2; exit 1; }
