@@ -93,10 +93,10 @@ test-one:
 	@tests/run one $(TEST) $(KERNEL)
 
 demo:
-	@tests/demo
+	@tests/guest/run --kernel 6.12 tests/guest/demo.sh
 
 bench:
-	@tests/bench
+	@tests/run bench $(TEST)
 
 clean:
 	rm -rf build dm-ssdcache.ko

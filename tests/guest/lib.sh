@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Shell library of the guest scripts: ". /test/lib.sh" first. Runs under
-# busybox sh. Output is TAP; the plan is printed at the end.
+# dash. Output is TAP; the plan is printed at the end.
 # shellcheck shell=dash
 
 T_COUNT=0
@@ -317,8 +317,7 @@ device_sum()
 reset_machine()
 {
 	trap - EXIT
-	echo "# reset"
-	echo "SSDCACHE-GUEST-RESET"
+	printf '\n1..%s\nSSDCACHE-GUEST-RESET\n' "$T_COUNT"
 	sleep 0.1
 	echo b >/proc/sysrq-trigger
 	sleep 60
