@@ -322,3 +322,6 @@ reset_machine()
 	echo b >/proc/sysrq-trigger
 	sleep 60
 }
+
+# The output is a terminal, but nobody wants colours in it.
+jq() { command jq -M "$@"; }
