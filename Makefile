@@ -30,7 +30,7 @@ KDIR ?= $(if $(wildcard $(running)/include/generated/utsrelease.h),$(running),$(
 
 release = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)".*/\1/p' \
 	$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
-BUILD = build/$(release)
+builddir = build/$(release)
 
 # Other kernels than the one in KDIR, for modules-all.
 supported := 6.1 6.12
@@ -44,7 +44,7 @@ sources := $(wildcard *.c *.h) Kbuild
 .PHONY: test-debug test-one demo bench setup install clean
 
 all: module
-	@ln -sfn $(BUILD)/dm-ssdcache.ko dm-ssdcache.ko
+	@ln -sfn $(builddir)/dm-ssdcache.ko dm-ssdcache.ko
 
 # Only what is not there yet is linked; links to deleted sources go.
 links:
@@ -52,14 +52,14 @@ links:
 		echo "No kernel headers found in '$(KDIR)': give KDIR=" >&2; \
 		exit 1; \
 	fi
-	@mkdir -p $(BUILD)
-	@find $(BUILD) -maxdepth 1 -xtype l -exec rm -f {} +
+	@mkdir -p $(builddir)
+	@find $(builddir) -maxdepth 1 -xtype l -exec rm -f {} +
 	@for f in $(sources); do \
-		[ -L $(BUILD)/$$f ] || ln -s $(CURDIR)/$$f $(BUILD)/$$f; \
+		[ -L $(builddir)/$$f ] || ln -s $(CURDIR)/$$f $(builddir)/$$f; \
 	done
 
 module: links
-	+@flock $(BUILD)/.lock $(MAKE) -C $(KDIR) M=$(CURDIR)/$(BUILD) modules
+	+@flock $(builddir)/.lock $(MAKE) -C $(KDIR) M=$(CURDIR)/$(builddir) modules
 
 modules-all:
 	@[ -n "$(all-kdirs)" ] || { echo "No kernel headers found" >&2; exit 1; }
@@ -69,7 +69,7 @@ modules-all:
 	done
 
 install: module
-	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(BUILD) modules_install
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(builddir) modules_install
 
 setup:
 	tests/setup.sh

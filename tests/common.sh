@@ -74,7 +74,7 @@ kernel_env()
 		[ -e "$dir/complete" ] || return 1
 		KDIR=$dir/build
 		KROOT=$dir/root
-		KERNEL_IMAGE=$dir/build/arch/x86/boot/bzImage
+		KERNEL_IMAGE=$dir/vmlinux
 		RELEASE=$(kernel_release "$KDIR")
 		;;
 	6.1|6.12)

@@ -206,9 +206,10 @@ debug_kernel()
 		make -C "$source" O="$build" allnoconfig \
 			KCONFIG_ALLCONFIG="$config" &&
 		check_config "$config" "$build/.config" &&
-		nice make -C "$build" -j"$(nproc)" bzImage modules &&
+		nice make -C "$build" -j"$(nproc)" vmlinux modules &&
 		make -C "$build" modules_install INSTALL_MOD_STRIP=1 \
-			INSTALL_MOD_PATH="$dir/root"
+			INSTALL_MOD_PATH="$dir/root" &&
+		strip -o "$dir/vmlinux" "$build/vmlinux"
 	} </dev/null >"$log" 2>&1 || {
 		grep -E 'did not take|[Ee]rror' "$log" | head -n 20 >&2
 		die "cannot build the $name kernel, see $log"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # The module loads, a device can be made, used and removed.
-# kernels: 6.1 6.12
+# kernels: 6.1 6.12 kasan kcsan
 # smp: 2
 # timeout: 240
 . /test/lib.sh
