@@ -99,7 +99,8 @@ t_end()
 	local st=$?
 
 	trap - EXIT
-	echo "1..$T_COUNT"
+	# A newline of its own: the last line may lack one.
+	printf "\n1..%s\n" "$T_COUNT"
 	[ $st = 0 ] || exit $st
 	[ $T_FAILED = 0 ] || exit 1
 	exit 0
