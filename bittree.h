@@ -81,6 +81,7 @@ static inline void bittree_set(struct bittree *tree, u64 bit)
 		 */
 		if (!test_bit(bit, tree->level[i]))
 			set_bit(bit, tree->level[i]);
+		/* Pairs with bittree_prune(). */
 		smp_mb__after_atomic();
 		bit /= BITS_PER_LONG;
 	}
@@ -96,6 +97,7 @@ static inline void bittree_prune(struct bittree *tree, unsigned int level,
 				 u64 bit)
 {
 	clear_bit(bit, tree->level[level]);
+	/* Pairs with bittree_set(). */
 	smp_mb__after_atomic();
 	if (READ_ONCE(tree->level[level - 1][bit]))
 		set_bit(bit, tree->level[level]);

@@ -162,8 +162,8 @@ int commit_now(struct cache *cache)
 	bittree_next(&cache->lines.pending, 0);
 	if (r)
 		commit_failed(cache);
-	smp_wmb();
-	WRITE_ONCE(cache->commit_busy, false);
+	/* After it: whoever sees this sees the records durable. */
+	smp_store_release(&cache->commit_busy, false);
 	return r;
 }
 

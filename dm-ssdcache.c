@@ -52,9 +52,7 @@ struct failed_cache {
 
 static LIST_HEAD(failed_caches);
 
-/*----------------------------------------------------------------
- * State
- *----------------------------------------------------------------*/
+/*---- State ----*/
 
 static void remember_failed(struct cache *cache)
 {
@@ -149,21 +147,20 @@ static void leave_live(struct cache *cache)
 /* Whether another device, not an older table of this one, uses the SSD. */
 static bool used_by_other(struct dm_target *ti, const struct dm_dev *ssd)
 {
+	struct mapped_device *md = dm_table_get_md(ti->table);
 	struct cache *other;
 	bool found = false;
 
 	mutex_lock(&live_lock);
 	list_for_each_entry(other, &live_caches, node)
 		if (other->ssd->bdev->bd_dev == ssd->bdev->bd_dev &&
-		    dm_table_get_md(other->ti->table) != dm_table_get_md(ti->table))
+		    dm_table_get_md(other->ti->table) != md)
 			found = true;
 	mutex_unlock(&live_lock);
 	return found;
 }
 
-/*----------------------------------------------------------------
- * Table line
- *----------------------------------------------------------------*/
+/*---- Table line ----*/
 
 struct options {
 	u32 line_sectors;
@@ -194,40 +191,40 @@ static int parse_key(struct options *options, const char *key, const char *value
 	case KEY_MODE:
 		mode = find_name(mode_names, NR_MODES, value);
 		if (mode < 0) {
-			*error = "mode must be writeback, writethrough, writearound or passthrough";
-			return -EINVAL;
+			return refuse(error, -EINVAL,
+				      "mode must be writeback, writethrough, writearound or passthrough");
 		}
 		options->mode = mode;
 		break;
 	case KEY_LINE_SIZE:
 		if (running) {
-			*error = "line_size can not be changed: flush, detach, and create the cache anew";
-			return -EINVAL;
+			return refuse(error, -EINVAL,
+				      "line_size can not be changed: flush, detach, and create the cache anew");
 		}
 		if (kstrtou32(value, 10, &options->line_sectors) ||
 		    (options->line_sectors != 128 &&
 		     options->line_sectors != 256 &&
 		     options->line_sectors != 512)) {
-			*error = "line_size must be 128, 256 or 512 sectors";
-			return -EINVAL;
+			return refuse(error, -EINVAL,
+				      "line_size must be 128, 256 or 512 sectors");
 		}
 		break;
 	case KEY_SEQ_CUTOFF:
 		if (kstrtou64(value, 10, &options->seq_cutoff)) {
-			*error = "seq_cutoff must be a number of sectors, 0 for none";
-			return -EINVAL;
+			return refuse(error, -EINVAL,
+				      "seq_cutoff must be a number of sectors, 0 for none");
 		}
 		break;
 	case KEY_DISCARD:
 		if (strcmp(value, "passdown") && strcmp(value, "nopassdown")) {
-			*error = "discard must be passdown or nopassdown";
-			return -EINVAL;
+			return refuse(error, -EINVAL,
+				      "discard must be passdown or nopassdown");
 		}
 		options->discard_passdown = !strcmp(value, "passdown");
 		break;
 	default:
-		*error = "unknown key; known are mode, line_size, seq_cutoff, discard";
-		return -EINVAL;
+		return refuse(error, -EINVAL,
+			      "unknown key; known are mode, line_size, seq_cutoff, discard");
 	}
 	__set_bit(nr, &options->keys);
 	return 0;
@@ -253,8 +250,8 @@ static int parse_options(struct dm_target *ti, struct dm_arg_set *args,
 	if (r)
 		return r;
 	if (nr % 2) {
-		ti->error = "Each key needs a value";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "Each key needs a value");
 	}
 	for (; nr; nr -= 2) {
 		const char *key = dm_shift_arg(args);
@@ -265,15 +262,13 @@ static int parse_options(struct dm_target *ti, struct dm_arg_set *args,
 			return r;
 	}
 	if (args->argc) {
-		ti->error = "More arguments than their number says";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "More arguments than their number says");
 	}
 	return 0;
 }
 
-/*----------------------------------------------------------------
- * Metadata and the line table
- *----------------------------------------------------------------*/
+/*---- Metadata and the line table ----*/
 
 static void metadata_snapshot(void *context, slot_t slot, struct record *record)
 {
@@ -322,20 +317,20 @@ static u64 count_dirty(struct cache *cache)
 static int fit_super(struct dm_target *ti, struct super *super, u64 ssd_sectors)
 {
 	if (super->flags & SUPER_DETACHED) {
-		ti->error = "SSD: was detached from its array; to use it again, zero its first 4 KiB";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "SSD: was detached from its array; to use it again, zero its first 4 KiB");
 	}
 	if (super->flags & SUPER_FAILED || has_failed(super->uuid)) {
-		ti->error = "SSD: failed while writes went past it, its data may be old; see 'ssdcache accept' and 'ssdcache forget'";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "SSD: failed while writes went past it, its data may be old; see 'ssdcache accept' and 'ssdcache forget'");
 	}
 	if (ssd_sectors < super->ssd_sectors) {
-		ti->error = "SSD: smaller than when it was formatted; use the whole device";
-		return -ENOSPC;
+		return refuse(&ti->error, -ENOSPC,
+			      "SSD: smaller than when it was formatted; use the whole device");
 	}
 	if (ti->len < super->array_sectors) {
-		ti->error = "Array: shorter than the cache knows it; flush and detach the cache before you shrink the array";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "Array: shorter than the cache knows it; flush and detach the cache before you shrink the array");
 	}
 	super_grow(super, ssd_sectors);
 	super->array_sectors = ti->len;
@@ -360,8 +355,8 @@ static int probe_ssd(struct cache *cache, const struct options *options,
 	if (!blank) {
 		if (test_bit(KEY_LINE_SIZE, &options->keys) &&
 		    options->line_sectors != super->line_sectors) {
-			ti->error = "SSD: formatted with another line_size; leave the key out to use it";
-			return -EINVAL;
+			return refuse(&ti->error, -EINVAL,
+				      "SSD: formatted with another line_size; leave the key out to use it");
 		}
 		return fit_super(ti, super, ssd_sectors);
 	}
@@ -376,9 +371,7 @@ static int probe_ssd(struct cache *cache, const struct options *options,
 	return r ? r : 1;
 }
 
-/*----------------------------------------------------------------
- * Constructor and destructor
- *----------------------------------------------------------------*/
+/*---- Constructor and destructor ----*/
 
 static int get_devices(struct cache *cache, struct dm_arg_set *args)
 {
@@ -386,8 +379,8 @@ static int get_devices(struct cache *cache, struct dm_arg_set *args)
 	int r;
 
 	if (args->argc < 2) {
-		ti->error = "Usage: <array device> <SSD device> [<#args> [<key> <value>]...]";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "Usage: <array device> <SSD device> [<#args> [<key> <value>]...]");
 	}
 	r = dm_get_device(ti, dm_shift_arg(args), dm_table_get_mode(ti->table),
 			  &cache->array);
@@ -402,25 +395,25 @@ static int get_devices(struct cache *cache, struct dm_arg_set *args)
 		return r;
 	}
 	if (cache->array->bdev == cache->ssd->bdev) {
-		ti->error = "Array and SSD are the same device";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "Array and SSD are the same device");
 	}
 	if (ti->len > bdev_nr_sectors(cache->array->bdev)) {
-		ti->error = "Array: smaller than the table's length";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "Array: smaller than the table's length");
 	}
 	if (bdev_logical_block_size(cache->ssd->bdev) >
 	    bdev_logical_block_size(cache->array->bdev)) {
-		ti->error = "SSD: logical blocks larger than the array's, file systems could not be mounted; reformat it to 512 byte sectors";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "SSD: logical blocks larger than the array's, file systems could not be mounted; reformat it to 512 byte sectors");
 	}
 	if (bdev_logical_block_size(cache->array->bdev) > BLOCK_SIZE_BYTES) {
-		ti->error = "Array: logical blocks larger than 4 KiB are not supported";
-		return -EINVAL;
+		return refuse(&ti->error, -EINVAL,
+			      "Array: logical blocks larger than 4 KiB are not supported");
 	}
 	if (used_by_other(ti, cache->ssd)) {
-		ti->error = "SSD: in use by another cache";
-		return -EBUSY;
+		return refuse(&ti->error, -EBUSY,
+			      "SSD: in use by another cache");
 	}
 	return 0;
 }
@@ -493,8 +486,8 @@ static int cache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (!cache || !super) {
 		kfree(cache);
 		kfree(super);
-		ti->error = "Out of memory";
-		return -ENOMEM;
+		return refuse(&ti->error, -ENOMEM,
+			      "Out of memory");
 	}
 	cache->ti = ti;
 	mutex_init(&cache->state_mutex);
@@ -556,9 +549,7 @@ static void cache_dtr(struct dm_target *ti)
 	cache_free(ti->private);
 }
 
-/*----------------------------------------------------------------
- * Modes
- *----------------------------------------------------------------*/
+/*---- Modes ----*/
 
 /* Nothing is dirty or open, as far as the commit worker is told. */
 static bool all_closed(struct cache *cache)
@@ -654,9 +645,7 @@ static void mode_worker(struct work_struct *work)
 		dm_table_event(cache->ti->table);
 }
 
-/*----------------------------------------------------------------
- * Resume
- *----------------------------------------------------------------*/
+/*---- Resume ----*/
 
 /* Blocks behind the old end of an array that has grown were never read. */
 static int fit_last_block(struct cache *cache, u64 old_sectors)
@@ -737,8 +726,8 @@ static int reread_super(struct cache *cache, struct super *found)
 	if (!r && (memcmp(fitted.uuid, super->uuid, sizeof(fitted.uuid)) ||
 		   fitted.line_sectors != super->line_sectors ||
 		   super_nr_slots(&fitted) != super_nr_slots(super))) {
-		ti->error = "SSD: changed since the table was loaded; load it again";
-		r = -EUCLEAN;
+		r = refuse(&ti->error, -EUCLEAN,
+			   "SSD: changed since the table was loaded; load it again");
 	}
 	if (r) {
 		DMERR("%s: %s", cache_name(cache),
@@ -833,9 +822,7 @@ out:
 	return r;
 }
 
-/*----------------------------------------------------------------
- * Suspend
- *----------------------------------------------------------------*/
+/*---- Suspend ----*/
 
 static void cache_presuspend(struct dm_target *ti)
 {
@@ -922,9 +909,7 @@ static void cache_postsuspend(struct dm_target *ti)
 	mutex_unlock(&cache->state_mutex);
 }
 
-/*----------------------------------------------------------------
- * Messages
- *----------------------------------------------------------------*/
+/*---- Messages ----*/
 
 static int message_flush(struct cache *cache)
 {
@@ -1049,9 +1034,7 @@ static int cache_message(struct dm_target *ti, unsigned int argc, char **argv,
 	return r;
 }
 
-/*----------------------------------------------------------------
- * Status
- *----------------------------------------------------------------*/
+/*---- Status ----*/
 
 static void sum_stats(const struct cache *cache, struct cache_stats *sum)
 {
@@ -1142,9 +1125,7 @@ static void cache_status(struct dm_target *ti, status_type_t type,
 	}
 }
 
-/*----------------------------------------------------------------
- * Limits
- *----------------------------------------------------------------*/
+/*---- Limits ----*/
 
 static int cache_iterate_devices(struct dm_target *ti,
 				 iterate_devices_callout_fn fn, void *data)

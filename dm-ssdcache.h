@@ -72,6 +72,7 @@ struct cache_io {
 	enum io_kind kind;
 	u8 epoch;
 	bool in_map;
+	bool hit;		/* a write of valid blocks only */
 	bool need_commit;	/* FUA: complete after a commit */
 	bool redirect;		/* the SSD failed: on to the array */
 	blk_status_t status;
@@ -122,7 +123,7 @@ struct cache {
 
 	struct line_table lines;
 	struct policy policy;
-	spinlock_t policy_lock;
+	spinlock_t policy_lock;		/* a leaf */
 	struct metadata md;
 	struct cache_stats __percpu *stats;
 	struct mutex state_mutex;	/* messages, suspend, resume */
@@ -135,7 +136,7 @@ struct cache {
 	/* Worker: bios to be routed anew. */
 	struct workqueue_struct *wq;
 	struct work_struct worker;
-	spinlock_t deferred_lock;
+	spinlock_t deferred_lock;	/* guards the lists below; a leaf */
 	struct bio_list deferred;
 	struct bio_list frozen_bios;
 	struct bio_set pieces;
@@ -143,7 +144,7 @@ struct cache {
 
 	/* Discards in flight, checked by writes while there are any. */
 	atomic_t nr_discards;
-	spinlock_t discard_lock;
+	spinlock_t discard_lock;	/* guards discards; a leaf */
 	struct list_head discards;
 	struct bio_list discards_deferred;	/* guarded by deferred_lock */
 	struct work_struct discard_work;
@@ -151,7 +152,7 @@ struct cache {
 	/* Commits. */
 	struct workqueue_struct *commit_wq;
 	struct delayed_work commit_work;
-	spinlock_t commit_lock;
+	spinlock_t commit_lock;		/* guards the lists below; a leaf */
 	struct bio_list commit_end;	/* to be completed after it */
 	struct bio_list commit_route;	/* to be routed anew after it */
 	struct list_head commit_waiters;
@@ -165,7 +166,7 @@ struct cache {
 
 	struct fill *fills;
 	struct list_head fills_free;	/* what follows is guarded by fills_lock */
-	spinlock_t fills_lock;
+	spinlock_t fills_lock;		/* a leaf */
 	unsigned int fills_busy;
 	wait_queue_head_t fills_wait;
 	struct workqueue_struct *fill_wq;

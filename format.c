@@ -4,6 +4,7 @@
  * format.h. Nothing that comes from a device is used before it was checked
  * here.
  */
+#include <linux/bits.h>
 #include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -18,7 +19,7 @@
 #define JOURNAL_SHARE_SHIFT	8
 #define SLOTS_MIN		4u
 /* Sizes beyond this are lies: 2^54 sectors are 8 EiB. */
-#define SECTORS_MAX		(1ULL << 54)
+#define SECTORS_MAX		BIT_ULL(54)
 
 static u64 segment_table_blocks(const struct segment *segment)
 {
@@ -201,9 +202,7 @@ static enum format_error header_check(u32 seed, const void *block,
 	return FORMAT_OK;
 }
 
-/*----------------------------------------------------------------
- * Layout
- *----------------------------------------------------------------*/
+/*---- Layout ----*/
 
 /*
  * Puts a segment between two places of the SSD, in sectors: table, second place
@@ -296,9 +295,7 @@ bool super_grow(struct super *super, u64 ssd_sectors)
 	return true;
 }
 
-/*----------------------------------------------------------------
- * Superblock
- *----------------------------------------------------------------*/
+/*---- Superblock ----*/
 
 /**
  * super_encode() - makes a superblock to be written
@@ -466,9 +463,7 @@ const char *format_error_text(enum format_error error)
 	return "unknown";
 }
 
-/*----------------------------------------------------------------
- * Records
- *----------------------------------------------------------------*/
+/*---- Records ----*/
 
 /**
  * record_encode() - makes a record to be written
@@ -546,9 +541,7 @@ void record_recover(struct record *record)
 	record->flags &= ~(RECORD_OPEN_DIRTY | RECORD_OPEN_DROP);
 }
 
-/*----------------------------------------------------------------
- * Journal and table blocks
- *----------------------------------------------------------------*/
+/*---- Journal and table blocks ----*/
 
 static void records_seal(const struct super *super,
 			 struct disk_records_block *block, const char *magic,
@@ -661,9 +654,7 @@ enum format_error table_check(const struct super *super,
 	return FORMAT_OK;
 }
 
-/*----------------------------------------------------------------
- * Replay
- *----------------------------------------------------------------*/
+/*---- Replay ----*/
 
 /* Reads the block @seq from the copy that has it; -ENOENT if none does. */
 static int replay_block(const struct super *super, struct replay *replay,

@@ -33,9 +33,7 @@ static struct bio *io_waiter(struct cache_io *io)
 	return io->parent && !io->redirect ? io->parent->bio : io->bio;
 }
 
-/*----------------------------------------------------------------
- * Spans
- *----------------------------------------------------------------*/
+/*---- Spans ----*/
 
 static u32 line_sectors(const struct cache *cache)
 {
@@ -105,15 +103,15 @@ static void remap_array(struct cache_io *io)
 	bio_set_dev(io->bio, io->cache->array->bdev);
 }
 
-/*----------------------------------------------------------------
- * Waiting
- *----------------------------------------------------------------*/
+/*---- Waiting ----*/
 
-/* What became of an I/O that was to be routed. */
+/* What becomes of an I/O that is routed. */
 enum routed {
 	ROUTED_SUBMIT,		/* remapped; the caller submits it */
 	ROUTED_QUEUED,		/* waits; not the caller's any more */
 	ROUTED_END,		/* io->status says how it ended */
+	ROUTED_WAIT_COMMIT,	/* decided under the lock only: see route_act() */
+	ROUTED_WAIT_TURN,	/* likewise */
 };
 
 static void defer(struct cache *cache, struct bio *bio)
@@ -146,36 +144,72 @@ void io_route_later(struct cache *cache, struct bio_list *bios)
 	queue_work(cache->wq, &cache->worker);
 }
 
-static enum routed wait_commit(struct cache_io *io, struct stripe *stripe,
-			       unsigned long flags)
+/* Has an I/O wait for the end of a conflict; the stripe's lock is held. */
+static enum routed wait_conflict(struct cache_io *io, struct conflict *conflict)
+{
+	bio_list_add(&conflict->waiting, io_waiter(io));
+	return ROUTED_QUEUED;
+}
+
+static void count_write(struct cache_io *io)
+{
+	struct cache *cache = io->cache;
+	unsigned int blocks = hweight64(io->touched);
+
+	if (io->hit) {
+		stat_inc(cache, write_hits);
+		stat_add(cache, write_hit_blocks, blocks);
+	} else {
+		stat_inc(cache, write_misses);
+		stat_add(cache, write_miss_blocks, blocks);
+	}
+}
+
+/* Does what was decided under the stripe's lock, which is not held any more. */
+static enum routed route_act(struct cache_io *io, enum routed routed)
 {
 	struct cache *cache = io->cache;
 
-	lines_unlock(stripe, flags);
-	commit_bio(cache, io_of(io_waiter(io)), true);
-	return ROUTED_QUEUED;
+	if (routed == ROUTED_WAIT_COMMIT) {
+		commit_bio(cache, io_of(io_waiter(io)), true);
+		return ROUTED_QUEUED;
+	}
+	if (routed == ROUTED_WAIT_TURN) {
+		defer(cache, io_waiter(io));
+		return ROUTED_QUEUED;
+	}
+	if (routed != ROUTED_SUBMIT)
+		return routed;
+
+	switch (io->kind) {
+	case IO_READ_HIT:
+		policy_hit(&cache->policy, line_slot(&cache->lines, io->l));
+		stat_inc(cache, read_hits);
+		stat_add(cache, read_hit_blocks, hweight64(io->touched));
+		remap_ssd(io);
+		break;
+	case IO_READ_ARRAY:
+		stat_inc(cache, read_misses);
+		stat_add(cache, read_miss_blocks, hweight64(io->touched));
+		remap_array(io);
+		break;
+	case IO_WRITE_SSD:
+	case IO_BOTH:
+		policy_hit(&cache->policy, line_slot(&cache->lines, io->l));
+		count_write(io);
+		remap_ssd(io);
+		break;
+	default:
+		count_write(io);
+		stat_inc(cache, bypassed);
+		stat_add(cache, bypassed_blocks, hweight64(io->touched));
+		remap_array(io);
+		break;
+	}
+	return ROUTED_SUBMIT;
 }
 
-static enum routed wait_conflict(struct cache_io *io, struct stripe *stripe,
-				 struct conflict *conflict, unsigned long flags)
-{
-	bio_list_add(&conflict->waiting, io_waiter(io));
-	lines_unlock(stripe, flags);
-	return ROUTED_QUEUED;
-}
-
-/* Too many I/Os on one line: tried again as soon as the worker comes to it. */
-static enum routed wait_turn(struct cache_io *io, struct stripe *stripe,
-			     unsigned long flags)
-{
-	lines_unlock(stripe, flags);
-	defer(io->cache, io_waiter(io));
-	return ROUTED_QUEUED;
-}
-
-/*----------------------------------------------------------------
- * The array's write cache
- *----------------------------------------------------------------*/
+/*---- The array's write cache ----*/
 
 /**
  * array_written() - a write to the array has completed, before it is reported
@@ -228,9 +262,7 @@ int array_flush(struct cache *cache)
 	return 0;
 }
 
-/*----------------------------------------------------------------
- * Reads
- *----------------------------------------------------------------*/
+/*---- Reads ----*/
 
 static bool may_fill(struct cache *cache, struct stripe *stripe,
 		     const struct cache_line *l)
@@ -302,70 +334,63 @@ static void begin_fill(struct cache_io *io, struct stripe *stripe,
 	io->fill = fill;
 }
 
-static enum routed read_hit(struct cache_io *io, struct stripe *stripe,
-			    struct cache_line *l, unsigned long flags)
+static enum routed read_hit(struct cache_io *io, struct cache_line *l)
 {
-	struct cache *cache = io->cache;
-
+	/* Too many at once: again when the worker comes to it. */
 	if (!line_get_reader(l))
-		return wait_turn(io, stripe, flags);
-	lines_unlock(stripe, flags);
+		return ROUTED_WAIT_TURN;
 	io->l = l;
 	io->kind = IO_READ_HIT;
-	policy_hit(&cache->policy, line_slot(&cache->lines, l));
-	stat_inc(cache, read_hits);
-	stat_add(cache, read_hit_blocks, hweight64(io->touched));
-	remap_ssd(io);
 	return ROUTED_SUBMIT;
 }
 
 static enum routed read_array(struct cache_io *io, struct stripe *stripe,
-			      struct cache_line *l, unsigned long flags)
+			      struct cache_line *l)
 {
-	struct cache *cache = io->cache;
-
 	io->kind = IO_READ_ARRAY;
 	io->fill = NULL;
 	/* The fill needs the bio back before it ends: only from map. */
 	if (io->in_map)
 		begin_fill(io, stripe, l);
-	lines_unlock(stripe, flags);
-	stat_inc(cache, read_misses);
-	stat_add(cache, read_miss_blocks, hweight64(io->touched));
-	remap_array(io);
 	return ROUTED_SUBMIT;
 }
 
-static enum routed route_read(struct cache_io *io)
+static enum routed decide_read(struct cache_io *io, struct stripe *stripe)
 {
 	struct cache *cache = io->cache;
-	struct cache_line *l;
-	struct stripe *stripe;
-	unsigned long flags;
-	u64 valid;
+	struct cache_line *l = line_find(&cache->lines, io->line);
+	u64 valid = l ? l->valid : 0;
 
-	io_span(io, io->bio);
-	stripe = lines_lock(&cache->lines, io->line, &flags);
-	l = line_find(&cache->lines, io->line);
-	valid = l ? l->valid : 0;
 	/* Clean blocks are the same on the array, dirty ones are not. */
 	if (unlikely(cache_state(cache) == STATE_FAILED ||
 		     cache_mode(cache) == MODE_PASSTHROUGH))
 		valid = l ? l->dirty : 0;
 	if (likely(!(io->touched & ~valid)))
-		return read_hit(io, stripe, l, flags);
+		return read_hit(io, l);
 	if (l && io->touched & l->dirty && io_cut(io, valid))
-		return read_hit(io, stripe, l, flags);
-	return read_array(io, stripe, l, flags);
+		return read_hit(io, l);
+	return read_array(io, stripe, l);
 }
 
-/*----------------------------------------------------------------
- * Writes
- *----------------------------------------------------------------*/
+static enum routed route_read(struct cache_io *io)
+{
+	struct stripe *stripe;
+	enum routed routed;
+	unsigned long flags;
+
+	io_span(io, io->bio);
+	stripe = lines_lock(&io->cache->lines, io->line, &flags);
+	routed = decide_read(io, stripe);
+	lines_unlock(stripe, flags);
+	return route_act(io, routed);
+}
+
+/*---- Writes ----*/
+
+/* All that decides about writes is called with the stripe's lock held. */
 
 static enum routed write_bypass(struct cache_io *io, struct stripe *stripe,
-				struct cache_line *l, bool dropped_is_safe,
-				unsigned long flags)
+				struct cache_line *l, bool dropped_is_safe)
 {
 	struct cache *cache = io->cache;
 	struct conflict *conflict;
@@ -373,7 +398,7 @@ static enum routed write_bypass(struct cache_io *io, struct stripe *stripe,
 	/* What left the valid map may still be valid on the SSD (R6). */
 	if (l && !dropped_is_safe && cache_state(cache) != STATE_FAILED &&
 	    line_is(l, LINE_DROPPED | LINE_DROP_COMMITTING | LINE_RELEASING))
-		return wait_commit(io, stripe, flags);
+		return ROUTED_WAIT_COMMIT;
 	if (stripe->nr_conflicts) {
 		/* The older data must not reach the array after the newer. */
 		conflict = conflict_overlap(stripe, io->line, CONFLICT_DESTAGE,
@@ -382,38 +407,34 @@ static enum routed write_bypass(struct cache_io *io, struct stripe *stripe,
 			conflict = conflict_overlap(stripe, io->line,
 						    CONFLICT_BOTH, io->touched);
 		if (conflict)
-			return wait_conflict(io, stripe, conflict, flags);
+			return wait_conflict(io, conflict);
 		conflict = conflict_find(stripe, io->line, CONFLICT_FILL);
 		if (conflict)
 			conflict->spoiled |= io->touched;
 	}
 	conflict_add(stripe, &io->conflict, CONFLICT_BYPASS, io->line,
 		     io->touched);
-	lines_unlock(stripe, flags);
 	io->kind = IO_BYPASS;
-	stat_inc(cache, bypassed);
-	stat_add(cache, bypassed_blocks, hweight64(io->touched));
-	remap_array(io);
+	io->hit = false;
 	return ROUTED_SUBMIT;
 }
 
 /* Write-around and pass-through: what is in the cache is dropped. */
 static enum routed write_around(struct cache_io *io, struct stripe *stripe,
-				struct cache_line *l, unsigned long flags)
+				struct cache_line *l)
 {
 	struct cache *cache = io->cache;
 
 	if (l && line_is(l, LINE_RELEASING))
-		return wait_commit(io, stripe, flags);
+		return ROUTED_WAIT_COMMIT;
 	if (l && l->valid & io->touched) {
 		line_open(&cache->lines, l);
 		if (line_is(l, LINE_DISK_CLOSED))
-			return wait_commit(io, stripe, flags);
+			return ROUTED_WAIT_COMMIT;
 		line_drop(&cache->lines, l, io->touched);
 	}
 	/* An open line's blocks are all dropped after a crash. */
-	return write_bypass(io, stripe, l, l && !line_is(l, LINE_DISK_CLOSED),
-			    flags);
+	return write_bypass(io, stripe, l, l && !line_is(l, LINE_DISK_CLOSED));
 }
 
 /*
@@ -421,27 +442,23 @@ static enum routed write_around(struct cache_io *io, struct stripe *stripe,
  * blocks that are overwritten wholly need it no more.
  */
 static enum routed write_failed(struct cache_io *io, struct stripe *stripe,
-				struct cache_line *l, unsigned long flags)
+				struct cache_line *l)
 {
 	struct cache *cache = io->cache;
+	struct conflict *conflict;
 
-	if (l && l->valid & io->touched) {
-		if (l->dirty & io->touched & ~io->whole) {
-			lines_unlock(stripe, flags);
-			io->status = BLK_STS_IOERR;
-			return ROUTED_END;
-		}
-		if (stripe->nr_conflicts) {
-			struct conflict *conflict =
-				conflict_overlap(stripe, io->line,
-						 CONFLICT_DESTAGE, io->touched);
-
-			if (conflict)
-				return wait_conflict(io, stripe, conflict, flags);
-		}
-		line_drop(&cache->lines, l, io->touched);
+	if (!l || !(l->valid & io->touched))
+		return write_bypass(io, stripe, l, true);
+	if (l->dirty & io->touched & ~io->whole) {
+		io->status = BLK_STS_IOERR;
+		return ROUTED_END;
 	}
-	return write_bypass(io, stripe, l, true, flags);
+	conflict = conflict_overlap(stripe, io->line, CONFLICT_DESTAGE,
+				    io->touched);
+	if (conflict)
+		return wait_conflict(io, conflict);
+	line_drop(&cache->lines, l, io->touched);
+	return write_bypass(io, stripe, l, true);
 }
 
 static bool admit_write(struct cache_io *io)
@@ -494,7 +511,7 @@ static struct conflict *write_conflicts(struct cache_io *io,
 
 /* Through the cache: the line is there, open, and nothing is in the way. */
 static enum routed write_ssd(struct cache_io *io, struct stripe *stripe,
-			     struct cache_line *l, bool hit, unsigned long flags)
+			     struct cache_line *l)
 {
 	struct cache *cache = io->cache;
 	/* Only the worker can write to both; what map began stays as it was. */
@@ -503,9 +520,10 @@ static enum routed write_ssd(struct cache_io *io, struct stripe *stripe,
 
 	io->epoch = line_epoch(l);
 	if (!line_get_writer(l))
-		return wait_turn(io, stripe, flags);
+		return ROUTED_WAIT_TURN;
 	io->l = l;
 	io->kind = both ? IO_BOTH : IO_WRITE_SSD;
+	io->hit = !(io->touched & ~l->valid);
 	if (io->bio->bi_opf & REQ_FUA && cache_mode(cache) == MODE_WRITEBACK) {
 		/* Durably dirty already: FUA is all it needs (R8). */
 		io->need_commit = io->touched & ~l->dirty || both ||
@@ -514,76 +532,65 @@ static enum routed write_ssd(struct cache_io *io, struct stripe *stripe,
 	if (both)
 		conflict_add(stripe, &io->conflict, CONFLICT_BOTH, io->line,
 			     io->touched);
-	lines_unlock(stripe, flags);
-	policy_hit(&cache->policy, line_slot(&cache->lines, l));
-	if (hit) {
-		stat_inc(cache, write_hits);
-		stat_add(cache, write_hit_blocks, hweight64(io->touched));
-	} else {
-		stat_inc(cache, write_misses);
-		stat_add(cache, write_miss_blocks, hweight64(io->touched));
-	}
-	remap_ssd(io);
 	return ROUTED_SUBMIT;
 }
 
 static enum routed write_cached(struct cache_io *io, struct stripe *stripe,
-				struct cache_line *l, unsigned long flags)
+				struct cache_line *l)
 {
 	struct cache *cache = io->cache;
 	u64 usable = l ? l->valid | io->whole : io->whole;
 	struct conflict *conflict;
-	bool hit;
 
 	if (l && line_is(l, LINE_RELEASING))
-		return wait_commit(io, stripe, flags);
+		return ROUTED_WAIT_COMMIT;
 	if (stripe->nr_conflicts) {
 		conflict = write_conflicts(io, stripe, l, &usable);
 		if (conflict)
-			return wait_conflict(io, stripe, conflict, flags);
+			return wait_conflict(io, conflict);
 	}
 	if (!io_cut(io, usable))
-		goto bypass;
-	if (!l) {
-		if (!admit_write(io))
-			goto bypass;
+		return write_bypass(io, stripe, l, false);
+	if (!l && admit_write(io))
 		l = new_line(cache, io->line);
-		if (!l)
-			goto bypass;
-	}
+	if (!l)
+		return write_bypass(io, stripe, l, false);
 	line_open(&cache->lines, l);
 	if (line_is(l, LINE_DISK_CLOSED))
-		return wait_commit(io, stripe, flags);
-	hit = !(io->touched & ~l->valid);
-	return write_ssd(io, stripe, l, hit, flags);
+		return ROUTED_WAIT_COMMIT;
+	return write_ssd(io, stripe, l);
+}
 
-bypass:
-	stat_inc(cache, write_misses);
-	stat_add(cache, write_miss_blocks, hweight64(io->touched));
-	return write_bypass(io, stripe, l, false, flags);
+static enum routed decide_write(struct cache_io *io, struct stripe *stripe)
+{
+	struct cache *cache = io->cache;
+	struct cache_line *l = line_find(&cache->lines, io->line);
+
+	if (unlikely(cache_state(cache) == STATE_FAILED))
+		return write_failed(io, stripe, l);
+	switch (cache_mode(cache)) {
+	case MODE_WRITEBACK:
+	case MODE_WRITETHROUGH:
+		return write_cached(io, stripe, l);
+	default:
+		return write_around(io, stripe, l);
+	}
 }
 
 static enum routed route_write(struct cache_io *io)
 {
-	struct cache *cache = io->cache;
-	enum cache_mode mode = cache_mode(cache);
-	struct cache_line *l;
 	struct stripe *stripe;
+	enum routed routed;
 	unsigned long flags;
 
 	io_span(io, io->bio);
-	stripe = lines_lock(&cache->lines, io->line, &flags);
-	l = line_find(&cache->lines, io->line);
-	if (unlikely(cache_state(cache) == STATE_FAILED))
-		return write_failed(io, stripe, l, flags);
-	if (mode == MODE_WRITEBACK || mode == MODE_WRITETHROUGH)
-		return write_cached(io, stripe, l, flags);
-	return write_around(io, stripe, l, flags);
+	stripe = lines_lock(&io->cache->lines, io->line, &flags);
+	routed = decide_write(io, stripe);
+	lines_unlock(stripe, flags);
+	return route_act(io, routed);
 }
 
-/*----------------------------------------------------------------
- * Discards
- *----------------------------------------------------------------*/
+/*---- Discards ----*/
 
 struct discard {
 	struct list_head node;
@@ -791,9 +798,7 @@ static void discard_worker(struct work_struct *work)
 		do_discard(cache, bio);
 }
 
-/*----------------------------------------------------------------
- * Completion
- *----------------------------------------------------------------*/
+/*---- Completion ----*/
 
 static void io_put(struct cache_io *io)
 {
@@ -1058,31 +1063,37 @@ static void leg_end_bio(struct bio *bio)
 		io_finish(io, io->status);
 }
 
-/*----------------------------------------------------------------
- * Worker
- *----------------------------------------------------------------*/
+/*---- Worker ----*/
+
+static enum routed decide_redirect(struct cache_io *io, struct stripe *stripe)
+{
+	struct line_table *table = &io->cache->lines;
+	struct cache_line *l = line_find(table, io->line);
+
+	if (l && l->dirty & io->touched) {
+		io->status = BLK_STS_IOERR;
+		return ROUTED_END;
+	}
+	if (l && !line_is(l, LINE_RELEASING))
+		line_drop(table, l, io->touched);
+	return write_bypass(io, stripe, l, false);
+}
 
 /* Sends a write to the array whose SSD failed, without cutting it. */
 static void redirect_write(struct cache_io *io)
 {
-	struct cache *cache = io->cache;
-	struct cache_line *l;
 	struct stripe *stripe;
-	unsigned long flags;
 	enum routed routed;
+	unsigned long flags;
 
-	stripe = lines_lock(&cache->lines, io->line, &flags);
-	l = line_find(&cache->lines, io->line);
-	if (l && l->dirty & io->touched) {
-		lines_unlock(stripe, flags);
-		io_finish(io, BLK_STS_IOERR);
-		return;
-	}
-	if (l && !line_is(l, LINE_RELEASING))
-		line_drop(&cache->lines, l, io->touched);
-	routed = write_bypass(io, stripe, l, false, flags);
+	stripe = lines_lock(&io->cache->lines, io->line, &flags);
+	routed = decide_redirect(io, stripe);
+	lines_unlock(stripe, flags);
+	routed = route_act(io, routed);
 	if (routed == ROUTED_SUBMIT)
 		submit_bio_noacct(io->bio);
+	else if (routed == ROUTED_END)
+		io_finish(io, io->status);
 }
 
 static void redirect_read(struct cache_io *io)
@@ -1223,9 +1234,7 @@ void thaw_writes(struct cache *cache)
 	io_route_later(cache, &bios);
 }
 
-/*----------------------------------------------------------------
- * Map
- *----------------------------------------------------------------*/
+/*---- Map ----*/
 
 static int map_flush(struct cache *cache, struct cache_io *io)
 {
@@ -1310,15 +1319,9 @@ int io_map(struct dm_target *ti, struct bio *bio)
 	if (bio_op(bio) == REQ_OP_DISCARD)
 		return map_discard(cache, bio);
 	routed = op_is_write(bio_op(bio)) ? map_write(cache, io) : route_read(io);
-	switch (routed) {
-	case ROUTED_SUBMIT:
+	if (likely(routed == ROUTED_SUBMIT))
 		return DM_MAPIO_REMAPPED;
-	case ROUTED_QUEUED:
-		return DM_MAPIO_SUBMITTED;
-	case ROUTED_END:
-		break;
-	}
-	return DM_MAPIO_KILL;
+	return routed == ROUTED_QUEUED ? DM_MAPIO_SUBMITTED : DM_MAPIO_KILL;
 }
 
 /**

@@ -119,9 +119,7 @@ void lines_reset(struct line_table *table)
 	table->nr_releasing = 0;
 }
 
-/*----------------------------------------------------------------
- * Slots
- *----------------------------------------------------------------*/
+/*---- Slots ----*/
 
 /**
  * slot_alloc() - takes the lowest free slot
@@ -323,9 +321,7 @@ bool line_release(struct line_table *table, struct cache_line *l)
 	return true;
 }
 
-/*----------------------------------------------------------------
- * Changes of a line; its lock is held
- *----------------------------------------------------------------*/
+/*---- Changes of a line; its lock is held ----*/
 
 /**
  * line_changed() - says that the next commit must record a line
@@ -452,9 +448,7 @@ void line_drop(struct line_table *table, struct cache_line *l, u64 blocks)
 	line_changed(table, l);
 }
 
-/*----------------------------------------------------------------
- * Commits
- *----------------------------------------------------------------*/
+/*---- Commits ----*/
 
 /**
  * lines_snapshot() - the record of a slot as of now
@@ -570,9 +564,7 @@ void lines_count(const struct line_table *table, u64 *valid, u64 *dirty)
 	*dirty = max_t(s64, sum.dirty, 0);
 }
 
-/*----------------------------------------------------------------
- * Conflicts; the stripe's lock is held
- *----------------------------------------------------------------*/
+/*---- Conflicts; the stripe's lock is held ----*/
 
 /**
  * conflict_add() - lets others know of something under way

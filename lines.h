@@ -75,7 +75,7 @@ struct conflict {
 };
 
 struct stripe {
-	spinlock_t lock;
+	spinlock_t lock;	/* guards the stripe's lines too */
 	unsigned int nr_conflicts;
 	struct list_head conflicts;
 } ____cacheline_aligned_in_smp;

@@ -55,9 +55,7 @@ static int block_io(struct metadata *md, blk_opf_t opf, u64 block, u64 count,
 	return r;
 }
 
-/*----------------------------------------------------------------
- * Superblock
- *----------------------------------------------------------------*/
+/*---- Superblock ----*/
 
 static bool is_blank(const void *block)
 {
@@ -124,18 +122,18 @@ int metadata_probe(struct block_device *bdev, struct super *super,
 	if (zero && (verdict[1] || may_format_over(super))) {
 		*blank = true;
 	} else if (zero) {
-		*error = "SSD: first 4 KiB are zero but its second superblock names data the array lacks; restore it with 'ssdcache repair', or give it up by zeroing the first 128 KiB";
-		r = -EINVAL;
+		r = refuse(error, -EINVAL,
+			   "SSD: first 4 KiB are zero but its second superblock names data the array lacks; restore it with 'ssdcache repair', or give it up by zeroing the first 128 KiB");
 	} else if (verdict[0] == FORMAT_UNKNOWN || verdict[1] == FORMAT_UNKNOWN) {
-		*error = "SSD: cache written by a newer version of dm-ssdcache; use that version";
-		r = -EINVAL;
+		r = refuse(error, -EINVAL,
+			   "SSD: cache written by a newer version of dm-ssdcache; use that version");
 	} else if (verdict[0] && verdict[1] &&
 		   verdict[0] == FORMAT_NOT_OURS && verdict[1] == FORMAT_NOT_OURS) {
-		*error = "SSD: holds something else; to use it as cache, zero its first 4 KiB";
-		r = -EINVAL;
+		r = refuse(error, -EINVAL,
+			   "SSD: holds something else; to use it as cache, zero its first 4 KiB");
 	} else if (verdict[0] && verdict[1]) {
-		*error = "SSD: both superblocks damaged; run 'ssdcache check', or zero its first 128 KiB to give up the cache";
-		r = -EINVAL;
+		r = refuse(error, -EINVAL,
+			   "SSD: both superblocks damaged; run 'ssdcache check', or zero its first 128 KiB to give up the cache");
 	}
 	return r;
 }
@@ -165,9 +163,7 @@ int metadata_write_super(struct metadata *md)
 	return failed == SUPER_PLACES ? -EIO : 0;
 }
 
-/*----------------------------------------------------------------
- * Life
- *----------------------------------------------------------------*/
+/*---- Life ----*/
 
 /**
  * metadata_open() - allocates all that is needed for an SSD
@@ -246,9 +242,7 @@ int metadata_format(struct metadata *md)
 	return metadata_write_super(md);
 }
 
-/*----------------------------------------------------------------
- * Table
- *----------------------------------------------------------------*/
+/*---- Table ----*/
 
 struct table_writes {
 	atomic_t pending;
@@ -440,9 +434,7 @@ bool metadata_is_half_full(const struct metadata *md)
 	       (md->head - md->super.journal_tail) * 2 > md->super.journal_blocks;
 }
 
-/*----------------------------------------------------------------
- * Journal
- *----------------------------------------------------------------*/
+/*---- Journal ----*/
 
 static void touch(struct metadata *md, slot_t slot)
 {
@@ -557,9 +549,7 @@ int metadata_commit(struct metadata *md)
 	return 0;
 }
 
-/*----------------------------------------------------------------
- * Load
- *----------------------------------------------------------------*/
+/*---- Load ----*/
 
 struct load {
 	struct metadata *md;
@@ -635,8 +625,9 @@ static int load_table(struct load *load)
 
 	for (index = 0; index < md->super.high_water; index += nr) {
 		start = table_block_place(&md->super, index, 0, &first, &count);
-		for (nr = 1; nr < LOAD_BATCH &&
-			     index + nr < md->super.high_water; nr++) {
+		for (nr = 1; nr < LOAD_BATCH; nr++) {
+			if (index + nr == md->super.high_water)
+				break;
 			end = table_block_place(&md->super, index + nr, 0, &last,
 						&count);
 			if (end != start + nr)

@@ -62,6 +62,13 @@ struct metadata {
 	unsigned long *newer_place;	/* bit: the second is the newer */
 };
 
+/* Says why something is refused: @why goes to the user. */
+static inline int refuse(char **error, int r, char *why)
+{
+	*error = why;
+	return r;
+}
+
 int metadata_probe(struct block_device *bdev, struct super *super,
 		   struct disk_super *scratch, bool *blank, char **error);
 int metadata_open(struct metadata *md, struct block_device *bdev,

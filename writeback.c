@@ -50,7 +50,7 @@ struct writeback {
 	bool busy;			/* does */
 	bool pressed;			/* few slots are free */
 
-	spinlock_t lock;		/* of the drains */
+	spinlock_t lock;		/* guards what follows, and busy */
 	u64 drains_asked;
 	u64 drains_done;
 	int drain_error;
@@ -66,9 +66,7 @@ struct writeback {
 	struct completion done;
 };
 
-/*----------------------------------------------------------------
- * One batch
- *----------------------------------------------------------------*/
+/*---- One batch ----*/
 
 static bool wants_destage(const struct cache_line *l)
 {
@@ -286,9 +284,7 @@ static unsigned int batch_run(struct writeback *wb)
 	return failed;
 }
 
-/*----------------------------------------------------------------
- * Passes over the open regions
- *----------------------------------------------------------------*/
+/*---- Passes over the open regions ----*/
 
 static bool must_stop(struct writeback *wb)
 {
@@ -322,6 +318,7 @@ static unsigned int pass(struct writeback *wb, bool young_too,
 	       BITTREE_NONE) {
 		/* Cleared first: what becomes open from now on marks it again. */
 		bittree_clear(&table->open_regions, region);
+		/* Pairs with the locks under which lines become open. */
 		smp_mb__after_atomic();
 		nr = region << table->region_shift;
 		end = min(nr + (1ULL << table->region_shift), nr_lines);
@@ -401,6 +398,14 @@ static unsigned int do_work(struct writeback *wb, unsigned long *next_young)
 	return pass(wb, false, NULL);
 }
 
+static bool woken(struct writeback *wb, bool by_pressure)
+{
+	if (kthread_should_stop())
+		return true;
+	return READ_ONCE(wb->running) &&
+	       (drain_asked(wb) || (by_pressure && READ_ONCE(wb->pressed)));
+}
+
 static int writeback_thread(void *data)
 {
 	struct writeback *wb = data;
@@ -409,10 +414,8 @@ static int writeback_thread(void *data)
 	unsigned int failed;
 
 	while (!kthread_should_stop()) {
-		wait_event_interruptible_timeout(wb->wait,
-			kthread_should_stop() || (READ_ONCE(wb->running) &&
-			(drain_asked(wb) || (!pause && READ_ONCE(wb->pressed)))),
-			pause ? pause : IDLE_INTERVAL);
+		wait_event_interruptible_timeout(wb->wait, woken(wb, !pause),
+						 pause ? pause : IDLE_INTERVAL);
 		spin_lock(&wb->lock);
 		wb->busy = wb->running;
 		spin_unlock(&wb->lock);
@@ -429,9 +432,7 @@ static int writeback_thread(void *data)
 	return 0;
 }
 
-/*----------------------------------------------------------------
- * For others
- *----------------------------------------------------------------*/
+/*---- For others ----*/
 
 /**
  * writeback_wake() - a writer that a destage waited for is gone
@@ -456,6 +457,12 @@ void writeback_press(struct cache *cache)
 	wake_up(&cache->writeback->wait);
 }
 
+static bool drain_over(struct writeback *wb, u64 ticket)
+{
+	return READ_ONCE(wb->drains_done) >= ticket ||
+	       READ_ONCE(wb->drain_cancel) || !READ_ONCE(wb->running);
+}
+
 /**
  * writeback_drain() - destages and closes what is dirty or open now
  * @cache: the cache, live
@@ -477,9 +484,7 @@ int writeback_drain(struct cache *cache)
 	ticket = ++wb->drains_asked;
 	spin_unlock(&wb->lock);
 	wake_up(&wb->wait);
-	r = wait_event_interruptible(wb->idle,
-		READ_ONCE(wb->drains_done) >= ticket ||
-		READ_ONCE(wb->drain_cancel) || !READ_ONCE(wb->running));
+	r = wait_event_interruptible(wb->idle, drain_over(wb, ticket));
 	if (r || READ_ONCE(wb->drains_done) < ticket) {
 		writeback_cancel(cache);
 		return -EINTR;
