@@ -142,6 +142,14 @@ static inline u64 bittree_next(struct bittree *tree, u64 from)
 	return BITTREE_NONE;
 }
 
+static inline void bittree_clear_all(struct bittree *tree)
+{
+	u64 bit = 0;
+
+	while ((bit = bittree_next(tree, bit)) != BITTREE_NONE)
+		bittree_clear(tree, bit);
+}
+
 static inline bool bittree_empty(struct bittree *tree)
 {
 	return bittree_next(tree, 0) == BITTREE_NONE;

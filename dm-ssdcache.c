@@ -587,7 +587,7 @@ static int freeze_clean(struct cache *cache)
 	freeze_writes(cache);
 	while (!r && tries-- && !all_closed(cache))
 		r = writeback_drain(cache);
-	if (!r && count_dirty(cache))
+	if (!r && !all_closed(cache))
 		r = -EAGAIN;
 	return r ? r : commit_wait(cache);
 }
@@ -869,16 +869,17 @@ static void close_all(struct cache *cache)
 static int stop_clean(struct cache *cache)
 {
 	struct super *super = &cache->md.super;
-	int r;
+	int r, flushed;
 
-	r = array_flush(cache);
-	if (!r)
+	/* A line is closed only over data that the array has durably. */
+	flushed = array_flush(cache);
+	if (!flushed)
 		close_all(cache);
-	else if (cache->mode != MODE_WRITEBACK)
-		return r;
 	r = commit_now(cache);
 	if (!r)
 		r = metadata_checkpoint(&cache->md, true);
+	if (!r)
+		r = flushed;
 	if (!r)
 		r = guard_fingerprint(cache, super->fingerprint);
 	if (r)
@@ -1165,6 +1166,7 @@ static void cache_io_hints(struct dm_target *ti, struct queue_limits *limits)
 static struct target_type ssdcache_target = {
 	.name = "ssdcache",
 	.version = {1, 0, 0},
+	.features = DM_TARGET_NOWAIT,	/* io_map() never sleeps */
 	.module = THIS_MODULE,
 	.ctr = cache_ctr,
 	.dtr = cache_dtr,

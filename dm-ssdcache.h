@@ -108,6 +108,7 @@ struct cache {
 	u64 seq_cutoff;
 	bool discard_passdown;
 	bool ssd_write_failed;		/* at least one write to the SSD did */
+	atomic_t nr_redirected;		/* visits of the worker with such writes */
 
 	/* Geometry, constant. */
 	unsigned int line_shift;	/* sectors of a line, power of two */

@@ -13,6 +13,8 @@
 #include "dm-ssdcache.h"
 
 #define PIECES_MIN	64u
+/* So many writes that failed on the SSD, and no more is let in. */
+#define REDIRECTS_MAX	16
 
 static void piece_end_bio(struct bio *bio);
 
@@ -800,6 +802,12 @@ static void discard_worker(struct work_struct *work)
 
 /*---- Completion ----*/
 
+/* A bio that must not wait met a full queue: nothing was done. */
+static bool would_block(const struct cache_io *io, blk_status_t status)
+{
+	return status == BLK_STS_AGAIN && io->bio->bi_opf & REQ_NOWAIT;
+}
+
 static void io_put(struct cache_io *io)
 {
 	if (atomic_dec_and_test(&io->pending))
@@ -861,11 +869,12 @@ static bool read_hit_end(struct cache_io *io, blk_status_t status)
 	line_put_reader(l);
 	lost = l->dirty & io->touched;
 	/* With a writer in flight the block may become dirty: it stays. */
-	if (unlikely(status) && !lost && !line_writers(l, 0) &&
-	    !line_writers(l, 1) && !line_is(l, LINE_DESTAGING | LINE_FILLING))
+	if (unlikely(status) && !would_block(io, status) && !lost &&
+	    !line_writers(l, 0) && !line_writers(l, 1) &&
+	    !line_is(l, LINE_DESTAGING | LINE_FILLING))
 		line_drop(&cache->lines, l, io->touched);
 	lines_unlock(stripe, flags);
-	if (likely(!status))
+	if (likely(!status) || would_block(io, status))
 		return true;
 	stat_inc(cache, ssd_read_errors);
 	if (lost)
@@ -891,12 +900,14 @@ static bool write_ssd_end(struct cache_io *io, blk_status_t status)
 			line_add_valid(&cache->lines, l, io->touched);
 			line_add_dirty(&cache->lines, l, io->touched);
 		}
-	} else {
+	} else if (!would_block(io, status)) {
 		WRITE_ONCE(cache->ssd_write_failed, true);
 		line_drop(&cache->lines, l, io->touched & ~l->dirty);
 	}
 	put_writer(cache, io);
 	lines_unlock(stripe, flags);
+	if (unlikely(would_block(io, status)))
+		return true;
 	if (unlikely(status || lost)) {
 		if (status)
 			stat_inc(cache, ssd_write_errors);
@@ -917,7 +928,7 @@ static void bypass_end(struct cache_io *io, blk_status_t status)
 	struct stripe *stripe;
 	unsigned long flags;
 
-	if (status)
+	if (status && !would_block(io, status))
 		stat_inc(cache, array_errors);
 	array_written(cache);
 	stripe = lines_lock(&cache->lines, io->line, &flags);
@@ -1001,7 +1012,7 @@ static bool io_done(struct cache_io *io, blk_status_t status)
 		return write_ssd_end(io, status);
 	case IO_READ_ARRAY:
 		io->status = status;
-		if (unlikely(status))
+		if (unlikely(status) && !would_block(io, status))
 			stat_inc(cache, array_errors);
 		if (io->fill) {
 			fill_read_done(io);
@@ -1086,6 +1097,9 @@ static void redirect_write(struct cache_io *io)
 	enum routed routed;
 	unsigned long flags;
 
+	if (atomic_inc_return(&io->cache->nr_redirected) == REDIRECTS_MAX)
+		set_state(io->cache, STATE_DEGRADED, "writes to the SSD fail");
+
 	stripe = lines_lock(&io->cache->lines, io->line, &flags);
 	routed = decide_redirect(io, stripe);
 	lines_unlock(stripe, flags);
@@ -1163,6 +1177,8 @@ static void route_deferred(struct cache *cache, struct bio *bio)
 	struct cache_io *io = io_of(bio);
 	bool write = op_is_write(bio_op(bio));
 
+	/* Whoever did not want to wait has long been told that he need not. */
+	bio->bi_opf &= ~REQ_NOWAIT;
 	if (io->redirect) {
 		if (write)
 			redirect_write(io);

@@ -110,11 +110,8 @@ void lines_reset(struct line_table *table)
 		       sizeof(struct line_counters));
 	for (bit = 0; bit < nr_slots; bit++)
 		bittree_set(&table->free, bit);
-	for (bit = 0; (bit = bittree_next(&table->pending, bit)) != BITTREE_NONE;)
-		bittree_clear(&table->pending, bit);
-	for (bit = 0; (bit = bittree_next(&table->open_regions, bit)) !=
-	     BITTREE_NONE;)
-		bittree_clear(&table->open_regions, bit);
+	bittree_clear_all(&table->pending);
+	bittree_clear_all(&table->open_regions);
 	table->nr_free = nr_slots;
 	table->nr_releasing = 0;
 }

@@ -745,6 +745,10 @@ int metadata_load(struct metadata *md,
 	int r;
 
 	load.highest = md->super.journal_tail;
+	md->nr_records = 0;
+	md->checkpointing = false;
+	bittree_clear_all(&md->touched[0]);
+	bittree_clear_all(&md->touched[1]);
 	md->touched_end = md->super.high_water;
 	r = load_alloc(&load);
 	if (!r)
