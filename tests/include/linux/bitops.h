@@ -2,16 +2,9 @@
 #ifndef STANDIN_LINUX_BITOPS_H
 #define STANDIN_LINUX_BITOPS_H
 
+#include <linux/bits.h>
 #include <linux/compiler.h>
 #include <linux/types.h>
-
-#define BITS_PER_LONG		64
-#define BITS_TO_LONGS(n)	(((n) + BITS_PER_LONG - 1) / BITS_PER_LONG)
-#define BIT(n)			(1UL << (n))
-#define BIT_ULL(n)		(1ULL << (n))
-#define BIT_MASK(n)		(1UL << ((n) % BITS_PER_LONG))
-#define BIT_WORD(n)		((n) / BITS_PER_LONG)
-#define GENMASK_ULL(high, low)	((~0ULL >> (63 - (high))) & (~0ULL << (low)))
 
 #define hweight64(n)		((unsigned int)__builtin_popcountll(n))
 #define hweight32(n)		((unsigned int)__builtin_popcount(n))

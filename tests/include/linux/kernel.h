@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <endian.h>
 
+#include <linux/bits.h>
 #include <linux/compiler.h>
 #include <linux/math64.h>
 #include <linux/types.h>
