@@ -271,7 +271,8 @@ static bool may_fill(struct cache *cache, struct stripe *stripe,
 {
 	if (cache_state(cache) != STATE_RUNNING ||
 	    cache_mode(cache) == MODE_PASSTHROUGH ||
-	    READ_ONCE(cache->suspending) || atomic_read(&cache->nr_discards))
+	    READ_ONCE(cache->suspending) || READ_ONCE(cache->frozen) ||
+	    atomic_read(&cache->nr_discards))
 		return false;
 	if (!l)
 		return true;
@@ -1223,13 +1224,16 @@ static void worker(struct work_struct *work)
  * @cache: the cache
  *
  * On return every write that was not held back is counted in its line, or a
- * bypass. Context: sleeps. thaw_writes() ends it.
+ * bypass, and no fill is under way: it might open a line. Context: sleeps.
+ * thaw_writes() ends it.
  */
 void freeze_writes(struct cache *cache)
 {
 	WRITE_ONCE(cache->frozen, true);
+	/* Also for fills: they begin with interrupts off. */
 	synchronize_rcu();
 	flush_work(&cache->worker);
+	fills_drain(cache);
 }
 
 /**

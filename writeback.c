@@ -480,6 +480,11 @@ int writeback_drain(struct cache *cache)
 	int r;
 
 	spin_lock(&wb->lock);
+	/* Set before presuspend cancels, so that none begins after that. */
+	if (READ_ONCE(cache->suspending)) {
+		spin_unlock(&wb->lock);
+		return -EINTR;
+	}
 	WRITE_ONCE(wb->drain_cancel, false);
 	ticket = ++wb->drains_asked;
 	spin_unlock(&wb->lock);
