@@ -233,6 +233,9 @@ locked()
 	) 9>"$CACHE/.lock-$1${2:+-$2}"
 }
 
+# In braces, so that a shell has read all of it before it runs for minutes:
+# the file may be edited meanwhile.
+{
 case ${1:-default} in
 packages)	locked packages ;;
 kernel)		locked stock_kernel "$2" ;;
@@ -247,3 +250,5 @@ default|all)
 	die "what is '$1'?"
 	;;
 esac
+exit
+}
