@@ -68,3 +68,26 @@ races passthrough 512 8 3 1000 --overlap
 # Little but sectors, and blocks that are discarded.
 races writeback 512 4 4 4000 --overlap --max-sectors 24 --aligned 20 --discards 12
 races writethrough 512 4 4 3000 --overlap --max-sectors 24 --aligned 20 --discards 12
+
+# A discard that overtakes a write to both devices, whose part on the SSD is
+# slow: either may win, but the one that was read stays.
+devices 8 8
+must modprobe dm-delay
+slow() { echo "0 $(sectors /dev/ssd) delay /dev/ssd 0 0 /dev/ssd 0 $1"; }
+must dmsetup create slow --table "$(slow 0)"
+must ssdcache_create cache /dev/hdd /dev/mapper/slow 2 mode writethrough
+must write_pattern /dev/mapper/cache 0 16 101
+must dm_swap slow "$(slow 1000)"
+# The second one finds the line open.
+must write_pattern /dev/mapper/cache 0 1 102
+write_pattern /dev/mapper/cache 0 1 103 &
+sleep 0.3
+ok "discard while a write is in flight" blkdiscard -o 0 -l 4096 \
+	/dev/mapper/cache
+wait
+sum=$(block_sum /dev/mapper/cache 0)
+must dm_swap slow "$(slow 0)"
+must dmsetup message cache 0 invalidate 0 512
+is "what was read stays" "$(block_sum /dev/mapper/cache 0)" "$sum"
+ok "remove" within 30 dmsetup remove cache
+must dmsetup remove slow

@@ -25,6 +25,8 @@
  *   --aligned PERCENT  of the I/Os are whole 4 KiB blocks (45)
  *   --overlap          writes and discards may overlap others in flight
  *   --load FILE        what the device holds; without it: zeros
+ *   --newer-ok         or anything that a run wrote which began with that model
+ *                      and did not live to save its own
  *   --save FILE        what it holds in the end
  *   --verify-only      just compare the device with the model
  *   --no-verify        no comparison of the whole at the end
@@ -70,6 +72,7 @@
 #define HISTORY		(1u << 16)
 #define LINE_GUESS	128u		/* unit of the hot set */
 #define MAX_IOVECS	5
+#define NEWER_MAX	(1u << 22)	/* writes of a run that was cut short */
 
 enum kind { READ, WRITE, FUA, FLUSH, DISCARD, ZERO, NR_KINDS };
 
@@ -119,7 +122,7 @@ static struct {
 	unsigned int shares[NR_KINDS];
 	unsigned int hot, aligned, pause;
 	uint32_t align;
-	bool overlap, verify_only, no_verify, allow_errors, allow_read_errors;
+	bool newer_ok, overlap, verify_only, no_verify, allow_errors, allow_read_errors;
 	const char *load, *save, *device;
 } opt = {
 	.threads = 8, .seed = 1, .max_sectors = 1200,
@@ -133,6 +136,7 @@ static pthread_mutex_t *region_locks;
 static struct event *history;
 static uint32_t clock_now = 1;
 static uint32_t next_value = 1;
+static uint32_t newer_from = V_BAD, newer_to;	/* --newer-ok */
 static uint64_t ops_done;
 static uint64_t counts[NR_KINDS], errors, verified, retried;
 static volatile sig_atomic_t stop;
@@ -335,6 +339,10 @@ static bool is_candidate(const struct sector *s, uint32_t value)
 {
 	unsigned int i;
 
+	/* Not of a sector that was read or written since the model was loaded. */
+	if (value >= newer_from && value < newer_to && !s->version &&
+	    s->nr && s->candidates[0].end == 1)
+		return true;
 	for (i = 0; i < s->nr; i++)
 		if (s->candidates[i].value == value ||
 		    (s->candidates[i].value == V_ANY && value != V_BAD))
@@ -855,6 +863,11 @@ static void load_model(const char *name)
 	}
 	opt.seed = h.seed;
 	next_value = h.next_value;
+	if (opt.newer_ok) {
+		newer_from = next_value;
+		next_value += NEWER_MAX;
+		newer_to = next_value;
+	}
 	values = malloc(h.nr_sectors * NR_CANDIDATES * sizeof(*values));
 	if (!values)
 		die("memory");
@@ -913,7 +926,7 @@ static void parse_args(int argc, char **argv)
 	enum {
 		THREADS = 256, OPS, SECONDS, SEED, RANGE, MAX_SECTORS, HOT, ALIGN,
 		ALIGNED, OVERLAP, LOAD, SAVE, VERIFY_ONLY, NO_VERIFY, ALLOW_ERRORS,
-		ALLOW_READ_ERRORS, PAUSE, SHARES,
+		ALLOW_READ_ERRORS, PAUSE, NEWER_OK, SHARES,
 	};
 	static const struct option options[] = {
 		{ "threads", 1, NULL, THREADS }, { "ops", 1, NULL, OPS },
@@ -926,7 +939,7 @@ static void parse_args(int argc, char **argv)
 		{ "no-verify", 0, NULL, NO_VERIFY },
 		{ "allow-errors", 0, NULL, ALLOW_ERRORS },
 		{ "allow-read-errors", 0, NULL, ALLOW_READ_ERRORS },
-		{ "pause", 1, NULL, PAUSE },
+		{ "pause", 1, NULL, PAUSE }, { "newer-ok", 0, NULL, NEWER_OK },
 		{ "reads", 1, NULL, SHARES + READ },
 		{ "writes", 1, NULL, SHARES + WRITE },
 		{ "fua", 1, NULL, SHARES + FUA },
@@ -955,6 +968,7 @@ static void parse_args(int argc, char **argv)
 		case NO_VERIFY:	opt.no_verify = true; break;
 		case ALLOW_ERRORS: opt.allow_errors = true; break;
 		case ALLOW_READ_ERRORS: opt.allow_read_errors = true; break;
+		case NEWER_OK:	opt.newer_ok = true; break;
 		case PAUSE:	opt.pause = number(optarg); break;
 		default:
 			if (c < SHARES)
