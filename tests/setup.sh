@@ -206,7 +206,7 @@ debug_kernel()
 		make -C "$source" O="$build" allnoconfig \
 			KCONFIG_ALLCONFIG="$config" &&
 		check_config "$config" "$build/.config" &&
-		nice make -C "$build" -j"$(nproc)" vmlinux modules &&
+		make -C "$build" -j"$(nproc)" vmlinux modules &&
 		make -C "$build" modules_install INSTALL_MOD_STRIP=1 \
 			INSTALL_MOD_PATH="$dir/root" &&
 		strip -o "$dir/vmlinux" "$build/vmlinux"
