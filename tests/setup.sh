@@ -221,6 +221,9 @@ debug_kernel()
 		! -path "$build/tools/*" -delete
 	rm -f "$build/vmlinux" "$build"/.tmp_vmlinux* "$build"/*.a
 	touch "$dir/complete"
+	# Kernels of older configurations.
+	find "$CACHE/debug" -maxdepth 1 -name "$name-*" -mtime +14 \
+		-exec rm -rf {} +
 }
 
 # Two runs at once must not make the same thing: one waits for the other.
