@@ -124,8 +124,12 @@ static inline u64 bittree_next(struct bittree *tree, u64 from)
 			       (~0UL << (at % BITS_PER_LONG));
 		if (!bits) {
 			/* Nothing in the rest of this word: the next, above. */
-			at = word + 1;
 			level++;
+			if (level < tree->nr_levels &&
+			    word < tree->nr_words[level - 1] &&
+			    !READ_ONCE(tree->level[level - 1][word]))
+				bittree_prune(tree, level, word);
+			at = word + 1;
 			continue;
 		}
 		at = word * BITS_PER_LONG + __ffs(bits);
@@ -150,9 +154,16 @@ static inline void bittree_clear_all(struct bittree *tree)
 		bittree_clear(tree, bit);
 }
 
-static inline bool bittree_empty(struct bittree *tree)
+/**
+ * bittree_empty() - whether no bit is set
+ * @tree: any
+ *
+ * Says false until a search from 0 to the end has come by after the last bit was
+ * cleared. Context: any.
+ */
+static inline bool bittree_empty(const struct bittree *tree)
 {
-	return bittree_next(tree, 0) == BITTREE_NONE;
+	return !READ_ONCE(tree->level[tree->nr_levels - 1][0]);
 }
 
 #endif

@@ -12,13 +12,6 @@
 /* So much warmth a crash may cost. */
 #define COMMIT_INTERVAL		HZ
 
-static bool pending(const struct line_table *table)
-{
-	unsigned int top = table->pending.nr_levels - 1;
-
-	return READ_ONCE(table->pending.level[top][0]);
-}
-
 /**
  * commit_needed() - whether a line's state is not durable yet
  * @cache: the cache
@@ -29,7 +22,7 @@ static bool pending(const struct line_table *table)
  */
 bool commit_needed(struct cache *cache)
 {
-	if (pending(&cache->lines))
+	if (!bittree_empty(&cache->lines.pending))
 		return true;
 	/* Pairs with the barrier in do_commits(). */
 	smp_rmb();
@@ -216,7 +209,7 @@ static void commit_worker(struct work_struct *work)
 		if (xchg(&cache->array_flush_failed, false))
 			array_error = -EIO;
 	}
-	if (asked || pending(&cache->lines))
+	if (asked || !bittree_empty(&cache->lines.pending))
 		r = commit_now(cache);
 	/* A loss is reported once; from then on the array alone counts. */
 	end_bios(cache, &end, failed_before ? 0 : r, array_error);
