@@ -13,6 +13,7 @@
 
 #include <linux/log2.h>
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/vmalloc.h>
 
 #define SEQ_CUTOFF_DEFAULT	8192u	/* sectors: 4 MiB */
@@ -94,7 +95,7 @@ void set_state(struct cache *cache, enum cache_state state, const char *why)
 	WRITE_ONCE(cache->state, state);
 	if (state == STATE_FAILED) {
 		remember_failed(cache);
-		DMERR("%s: %s: the SSD is not used any more; blocks that only it held are lost",
+		DMERR("%s: %s: nothing more is written to the SSD; only blocks that the array lacks are still read from it",
 		      cache_name(cache), why);
 	} else {
 		DMWARN("%s: %s: no new data goes to the SSD", cache_name(cache),
@@ -105,7 +106,7 @@ void set_state(struct cache *cache, enum cache_state state, const char *why)
 
 static const char *state_name(struct cache *cache)
 {
-	if (cache->detached)
+	if (cache->detached && cache_state(cache) == STATE_RUNNING)
 		return "detached";
 	switch (cache_state(cache)) {
 	case STATE_RUNNING:
@@ -796,8 +797,11 @@ out:
 static int cache_preresume(struct dm_target *ti)
 {
 	struct cache *cache = ti->private;
+	unsigned int noio;
 	int r;
 
+	/* No memory may be reclaimed through a device that is suspended. */
+	noio = memalloc_noio_save();
 	mutex_lock(&cache->state_mutex);
 	r = enter_live(cache);
 	if (r) {
@@ -819,6 +823,7 @@ static int cache_preresume(struct dm_target *ti)
 		queue_work(cache->fill_wq, &cache->mode_work);
 out:
 	mutex_unlock(&cache->state_mutex);
+	memalloc_noio_restore(noio);
 	return r;
 }
 
@@ -892,6 +897,7 @@ static int stop_clean(struct cache *cache)
 static void cache_postsuspend(struct dm_target *ti)
 {
 	struct cache *cache = ti->private;
+	unsigned int noio = memalloc_noio_save();
 
 	WRITE_ONCE(cache->suspending, true);
 	writeback_cancel(cache);
@@ -908,6 +914,7 @@ static void cache_postsuspend(struct dm_target *ti)
 		      cache_name(cache));
 	leave_live(cache);
 	mutex_unlock(&cache->state_mutex);
+	memalloc_noio_restore(noio);
 }
 
 /*---- Messages ----*/
@@ -917,7 +924,11 @@ static int message_flush(struct cache *cache)
 	int r = drain(cache);
 
 	WRITE_ONCE(cache->write_both, false);
-	return r ? r : commit_wait(cache);
+	if (!r && count_dirty(cache))
+		r = -EAGAIN;
+	if (r || cache_state(cache) == STATE_FAILED)
+		return r;
+	return commit_wait(cache);
 }
 
 static int message_set(struct cache *cache, const char *key, const char *value)
@@ -1166,7 +1177,8 @@ static void cache_io_hints(struct dm_target *ti, struct queue_limits *limits)
 static struct target_type ssdcache_target = {
 	.name = "ssdcache",
 	.version = {1, 0, 0},
-	.features = DM_TARGET_NOWAIT,	/* io_map() never sleeps */
+	/* io_map() never sleeps; metadata is written whatever is done above. */
+	.features = DM_TARGET_NOWAIT | DM_TARGET_ALWAYS_WRITEABLE,
 	.module = THIS_MODULE,
 	.ctr = cache_ctr,
 	.dtr = cache_dtr,

@@ -389,7 +389,7 @@ static bool super_valid(const struct super *super)
 	    super->journal_blocks > JOURNAL_BLOCKS_MAX)
 		return false;
 	/* Sequence numbers must never wrap; real ones stay far below. */
-	if (super->journal_tail >> 62 || super->seq >> 62)
+	if (super->journal_tail >> 62 || super->seq >> 62 || !super->seq)
 		return false;
 	if (!super_segments_valid(super))
 		return false;

@@ -69,10 +69,10 @@ static inline u32 slot_nr(slot_t slot)
 /* Start of every metadata block: 64 bytes. */
 struct disk_header {
 	char	magic[8];
-	__le32	crc;		/* crc32c of the block with this field zero */
+	__le32	crc;		/* crc32c of the block without this field */
 	__le16	count;		/* journal: records; else 0 */
 	__le16	flags;		/* JOURNAL_LAST */
-	__le64	location;	/* own place, 4 KiB blocks from the SSD's start */
+	__le64	location;	/* own place (journal: first copy's), in 4 KiB blocks */
 	__le64	seq;
 	__le64	first;		/* journal: first block of the commit; table: index */
 	u8	reserved[24];

@@ -56,7 +56,8 @@ int guard_fingerprint(struct cache *cache, u32 *fingerprint)
 			     BETWEEN_SECTORS, buffer, &fingerprint[1]);
 	if (!r)
 		r = checksum(cache, round_down(tail, BLOCK_SECTORS),
-			     TAIL_SECTORS, buffer, &fingerprint[2]);
+			     TAIL_SECTORS + BLOCK_SECTORS, buffer,
+			     &fingerprint[2]);
 	vfree(buffer);
 	return r;
 }

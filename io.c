@@ -469,8 +469,6 @@ static bool admit_write(struct cache_io *io)
 	struct cache *cache = io->cache;
 	bool stream;
 
-	if (cache_state(cache) != STATE_RUNNING)
-		return false;
 	spin_lock(&cache->policy_lock);
 	stream = policy_is_stream(&cache->policy, io->bio->bi_iter.bi_sector,
 				  bio_sectors(io->bio));
@@ -505,6 +503,10 @@ static struct conflict *write_conflicts(struct cache_io *io,
 			conflict->spoiled |= io->touched;
 			break;
 		case CONFLICT_DESTAGE:
+			/* Else a drain would never be done with the block. */
+			if (READ_ONCE(io->cache->write_both) &&
+			    conflict->blocks & io->touched)
+				return conflict;
 			conflict->spoiled |= io->touched;
 			break;
 		}
@@ -547,6 +549,9 @@ static enum routed write_cached(struct cache_io *io, struct stripe *stripe,
 
 	if (l && line_is(l, LINE_RELEASING))
 		return ROUTED_WAIT_COMMIT;
+	/* Degraded: what is there is kept up to date, no more is added. */
+	if (unlikely(cache_state(cache) != STATE_RUNNING))
+		usable = l ? l->valid : 0;
 	if (stripe->nr_conflicts) {
 		conflict = write_conflicts(io, stripe, l, &usable);
 		if (conflict)
@@ -1275,7 +1280,10 @@ static int map_flush(struct cache *cache, struct cache_io *io)
 	}
 	if (array_unflushed(cache) || commit_needed(cache))
 		goto commit;
-	io->kind = IO_PLAIN;
+	if (!bdev_write_cache(cache->ssd->bdev)) {
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
 	bio_set_dev(bio, cache->ssd->bdev);
 	return DM_MAPIO_REMAPPED;
 

@@ -124,6 +124,9 @@ int metadata_probe(struct block_device *bdev, struct super *super,
 	} else if (zero) {
 		r = refuse(error, -EINVAL,
 			   "SSD: first 4 KiB are zero but its second superblock names data the array lacks; restore it with 'ssdcache repair', or give it up by zeroing the first 128 KiB");
+	} else if (verdict[0] == FORMAT_NOT_OURS && !verdict[1]) {
+		r = refuse(error, -EINVAL,
+			   "SSD: begins with something else, but has a second superblock; restore the cache with 'ssdcache repair', or zero the first 128 KiB to use the SSD anew");
 	} else if (verdict[0] == FORMAT_UNKNOWN || verdict[1] == FORMAT_UNKNOWN) {
 		r = refuse(error, -EINVAL,
 			   "SSD: cache written by a newer version of dm-ssdcache; use that version");
@@ -131,6 +134,9 @@ int metadata_probe(struct block_device *bdev, struct super *super,
 		   verdict[0] == FORMAT_NOT_OURS && verdict[1] == FORMAT_NOT_OURS) {
 		r = refuse(error, -EINVAL,
 			   "SSD: holds something else; to use it as cache, zero its first 4 KiB");
+	} else if (!verdict[0] != !verdict[1]) {
+		DMWARN("%pg: one superblock is damaged (%s), the other is used", bdev,
+		       format_error_text(verdict[0] ? verdict[0] : verdict[1]));
 	} else if (verdict[0] && verdict[1]) {
 		r = refuse(error, -EINVAL,
 			   "SSD: both superblocks damaged; run 'ssdcache check', or zero its first 128 KiB to give up the cache");
@@ -525,7 +531,7 @@ int metadata_commit(struct metadata *md)
 		return blkdev_issue_flush(md->bdev);
 	if (md->head + nr - md->super.journal_tail > md->super.journal_blocks) {
 		/* The commit worker checkpoints before it comes to this. */
-		DMERR("journal full");
+		DMERR("%pg: journal full", md->bdev);
 		return -ENOSPC;
 	}
 	for (i = 0; i < nr; i++) {
@@ -572,8 +578,8 @@ static int load_table_block(struct load *load, u64 index,
 	for (i = 0; i < count; i++) {
 		if (record_decode(&md->super, &block->records[i], &record) ||
 		    slot_nr(record.slot) != first + i) {
-			DMERR("table block %llu: impossible record of slot %u; run 'ssdcache check'",
-			      index, first + i);
+			DMERR("%pg: table block %llu: impossible record of slot %u; run 'ssdcache check'",
+			      md->bdev, index, first + i);
 			return -EILSEQ;
 		}
 		r = load->apply(load->context, &record);
@@ -596,8 +602,8 @@ static int load_table_pair(struct load *load, u64 index, unsigned int at)
 		verdict[place] = table_check(&md->super, &load->places[place][at],
 					     index, place, &seq[place]);
 	if (verdict[0] && verdict[1]) {
-		DMERR("table block %llu: both places damaged (%s, %s); run 'ssdcache repair'",
-		      index, format_error_text(verdict[0]),
+		DMERR("%pg: table block %llu: both places damaged (%s, %s); run 'ssdcache repair'",
+		      md->bdev, index, format_error_text(verdict[0]),
 		      format_error_text(verdict[1]));
 		return -EUCLEAN;
 	}
@@ -692,9 +698,11 @@ static int load_journal(struct load *load)
 			       md->super.journal_blocks * BLOCK_SIZE_BYTES);
 	r = journal_replay(&md->super, &replay, md->table);
 	if (r == -EUCLEAN)
-		DMERR("journal: blocks of a finished commit are missing in both copies; run 'ssdcache repair'");
+		DMERR("%pg: journal: blocks of a finished commit are missing in both copies; run 'ssdcache repair'",
+		      md->bdev);
 	else if (r == -EILSEQ)
-		DMERR("journal: impossible record; run 'ssdcache check'");
+		DMERR("%pg: journal: impossible record; run 'ssdcache check'",
+		      md->bdev);
 	if (r)
 		return r;
 	md->counters.repaired += replay.repaired;
