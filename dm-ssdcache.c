@@ -533,6 +533,7 @@ static int cache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->num_discard_bios = 1;
 	ti->discards_supported = true;
 	ti->per_io_data_size = sizeof(struct cache_io);
+	ti->accounts_remapped_io = true;
 	ti->private = cache;
 	return 0;
 
@@ -558,6 +559,14 @@ static bool all_closed(struct cache *cache)
 	return !count_dirty(cache) && bittree_empty(&cache->lines.open_regions);
 }
 
+static void set_write_both(struct cache *cache, bool both)
+{
+	if (cache->write_both == both)
+		return;
+	WRITE_ONCE(cache->write_both, both);
+	update_slow_writes(cache);
+}
+
 /*
  * Drains while writes go on. After the first pass they are sent to both devices,
  * so that dirty data does come to an end.
@@ -571,9 +580,7 @@ static int drain(struct cache *cache)
 		r = writeback_drain(cache);
 		if (r || !count_dirty(cache))
 			break;
-		WRITE_ONCE(cache->write_both, true);
-		/* Writes that map began before it are counted in their lines. */
-		synchronize_rcu();
+		set_write_both(cache, true);
 	} while (--passes);
 	return r;
 }
@@ -626,7 +633,7 @@ static int change_mode(struct cache *cache, enum cache_mode mode, u32 flags)
 	r = freeze_clean(cache);
 	if (!r)
 		r = write_mode(cache, mode, flags);
-	WRITE_ONCE(cache->write_both, false);
+	set_write_both(cache, false);
 	thaw_writes(cache);
 	return r;
 }
@@ -817,6 +824,7 @@ static int cache_preresume(struct dm_target *ti)
 		goto out;
 	}
 	WRITE_ONCE(cache->suspending, false);
+	update_slow_writes(cache);
 	commit_start(cache);
 	writeback_start(cache);
 	if (cache->mode != cache->table_mode && !cache->detached)
@@ -923,7 +931,7 @@ static int message_flush(struct cache *cache)
 {
 	int r = drain(cache);
 
-	WRITE_ONCE(cache->write_both, false);
+	set_write_both(cache, false);
 	if (!r && count_dirty(cache))
 		r = -EAGAIN;
 	if (r || cache_state(cache) == STATE_FAILED)
@@ -993,7 +1001,7 @@ static int message_invalidate(struct cache *cache, const char *start_arg,
 	r = freeze_clean(cache);
 	if (!r)
 		r = io_drop_range(cache, start, end);
-	WRITE_ONCE(cache->write_both, false);
+	set_write_both(cache, false);
 	thaw_writes(cache);
 	return r;
 }

@@ -71,6 +71,7 @@ struct cache_io {
 	atomic_t pending;	/* pieces, legs, and one while it is divided */
 	enum io_kind kind;
 	u8 epoch;
+	u8 nr_blocks;		/* in touched */
 	bool in_map;
 	bool hit;		/* a write of valid blocks only */
 	bool need_commit;	/* FUA: complete after a commit */
@@ -118,6 +119,7 @@ struct cache {
 	enum cache_mode mode;		/* the durable one */
 	bool write_both;		/* leaving write-back: no new dirty block */
 	bool frozen;			/* new writes are deferred */
+	bool slow_writes;		/* one of them, or write-through */
 	bool suspending;
 	bool loaded;
 	bool detached;
@@ -209,6 +211,7 @@ bool io_discarding(struct cache *cache, line_t line);
 int io_drop_range(struct cache *cache, sector_t start, sector_t end);
 void array_written(struct cache *cache);
 int array_flush(struct cache *cache);
+void update_slow_writes(struct cache *cache);
 void freeze_writes(struct cache *cache);
 void thaw_writes(struct cache *cache);
 

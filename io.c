@@ -58,7 +58,8 @@ static void io_span(struct cache_io *io, const struct bio *bio)
 	if (sector + bio_sectors(bio) == cache->nr_sectors)
 		whole_end = DIV_ROUND_UP(end, BLOCK_SECTORS);
 	io->line = to_line(sector >> cache->line_shift);
-	io->touched = blocks_mask(first, last - first + 1);
+	io->nr_blocks = last - first + 1;
+	io->touched = blocks_mask(first, io->nr_blocks);
 	io->whole = whole_end > whole_first ?
 		    blocks_mask(whole_first, whole_end - whole_first) : 0;
 }
@@ -156,14 +157,13 @@ static enum routed wait_conflict(struct cache_io *io, struct conflict *conflict)
 static void count_write(struct cache_io *io)
 {
 	struct cache *cache = io->cache;
-	unsigned int blocks = hweight64(io->touched);
 
 	if (io->hit) {
 		stat_inc(cache, write_hits);
-		stat_add(cache, write_hit_blocks, blocks);
+		stat_add(cache, write_hit_blocks, io->nr_blocks);
 	} else {
 		stat_inc(cache, write_misses);
-		stat_add(cache, write_miss_blocks, blocks);
+		stat_add(cache, write_miss_blocks, io->nr_blocks);
 	}
 }
 
@@ -187,12 +187,12 @@ static enum routed route_act(struct cache_io *io, enum routed routed)
 	case IO_READ_HIT:
 		policy_hit(&cache->policy, line_slot(&cache->lines, io->l));
 		stat_inc(cache, read_hits);
-		stat_add(cache, read_hit_blocks, hweight64(io->touched));
+		stat_add(cache, read_hit_blocks, io->nr_blocks);
 		remap_ssd(io);
 		break;
 	case IO_READ_ARRAY:
 		stat_inc(cache, read_misses);
-		stat_add(cache, read_miss_blocks, hweight64(io->touched));
+		stat_add(cache, read_miss_blocks, io->nr_blocks);
 		remap_array(io);
 		break;
 	case IO_WRITE_SSD:
@@ -204,7 +204,7 @@ static enum routed route_act(struct cache_io *io, enum routed routed)
 	default:
 		count_write(io);
 		stat_inc(cache, bypassed);
-		stat_add(cache, bypassed_blocks, hweight64(io->touched));
+		stat_add(cache, bypassed_blocks, io->nr_blocks);
 		remap_array(io);
 		break;
 	}
@@ -574,6 +574,10 @@ static enum routed decide_write(struct cache_io *io, struct stripe *stripe)
 	struct cache *cache = io->cache;
 	struct cache_line *l = line_find(&cache->lines, io->line);
 
+	/* Interrupts are off: freeze_writes() waits for this section. */
+	if (unlikely(io->in_map && (READ_ONCE(cache->slow_writes) ||
+				    atomic_read(&cache->nr_discards))))
+		return ROUTED_WAIT_TURN;
 	if (unlikely(cache_state(cache) == STATE_FAILED))
 		return write_failed(io, stripe, l);
 	switch (cache_mode(cache)) {
@@ -1154,7 +1158,7 @@ static void submit_both(struct cache_io *io)
 	if (cache_mode(cache) != MODE_WRITEBACK)
 		io->bio->bi_opf &= ~REQ_FUA;
 	submit_bio_noacct(leg);
-	submit_bio_noacct(io->bio);
+	dm_submit_bio_remap(io->parent->bio, io->bio);
 }
 
 /* One piece of what is left of a bio; false if the rest waits. */
@@ -1174,7 +1178,7 @@ static bool route_piece(struct cache_io *parent, bool write)
 	else if (io->kind == IO_BOTH)
 		submit_both(io);
 	else
-		submit_bio_noacct(io->bio);
+		dm_submit_bio_remap(parent->bio, io->bio);
 	return true;
 }
 
@@ -1225,6 +1229,20 @@ static void worker(struct work_struct *work)
 }
 
 /**
+ * update_slow_writes() - has map leave writes to the worker, or not any more
+ * @cache: the cache, after a change of mode, write_both or frozen
+ *
+ * On return every write that map routed before is counted in its line, or a
+ * bypass. Context: sleeps; state_mutex is held.
+ */
+void update_slow_writes(struct cache *cache)
+{
+	WRITE_ONCE(cache->slow_writes, cache->frozen || cache->write_both ||
+				       cache->mode == MODE_WRITETHROUGH);
+	synchronize_rcu();
+}
+
+/**
  * freeze_writes() - holds all new writes back and waits for none
  * @cache: the cache
  *
@@ -1236,7 +1254,7 @@ void freeze_writes(struct cache *cache)
 {
 	WRITE_ONCE(cache->frozen, true);
 	/* Also for fills: they begin with interrupts off. */
-	synchronize_rcu();
+	update_slow_writes(cache);
 	flush_work(&cache->worker);
 	fills_drain(cache);
 }
@@ -1250,6 +1268,7 @@ void thaw_writes(struct cache *cache)
 	struct bio_list bios = BIO_EMPTY_LIST;
 
 	WRITE_ONCE(cache->frozen, false);
+	update_slow_writes(cache);
 	/* The worker may just be adding to the list. */
 	flush_work(&cache->worker);
 	spin_lock_irq(&cache->deferred_lock);
@@ -1303,23 +1322,6 @@ static int map_discard(struct cache *cache, struct bio *bio)
 	return DM_MAPIO_SUBMITTED;
 }
 
-static enum routed map_write(struct cache *cache, struct cache_io *io)
-{
-	enum routed routed = ROUTED_QUEUED;
-	struct bio *bio = io->bio;
-
-	/* freeze_writes() waits for this section. */
-	rcu_read_lock();
-	if (unlikely(READ_ONCE(cache->frozen) || READ_ONCE(cache->write_both) ||
-		     cache_mode(cache) == MODE_WRITETHROUGH ||
-		     atomic_read(&cache->nr_discards)))
-		defer(cache, bio);
-	else
-		routed = route_write(io);
-	rcu_read_unlock();
-	return routed;
-}
-
 /**
  * io_map() - dm's map
  * @ti: our target
@@ -1346,7 +1348,7 @@ int io_map(struct dm_target *ti, struct bio *bio)
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 	if (bio_op(bio) == REQ_OP_DISCARD)
 		return map_discard(cache, bio);
-	routed = op_is_write(bio_op(bio)) ? map_write(cache, io) : route_read(io);
+	routed = op_is_write(bio_op(bio)) ? route_write(io) : route_read(io);
 	if (likely(routed == ROUTED_SUBMIT))
 		return DM_MAPIO_REMAPPED;
 	return routed == ROUTED_QUEUED ? DM_MAPIO_SUBMITTED : DM_MAPIO_KILL;
