@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0
+# Power cuts: what was flushed is there, what was read once stays (C1, C2, C4).
+# Variables: SEED, CUTS, COUNT (cuts of one set of caches), see powercut.c.
+# kernels: 6.1 6.12
+# smp: 2
+# mem: 768
+# timeout: 420
+# module: no
+# test-module: powercut
+. /test/lib.sh
+
+must insmod /test/dm-powercut.ko
+
+ok "powercut" powercut --seed "${SEED:-1}" --cuts "${CUTS:-300}" \
+	--count "${COUNT:-12}" --verbose
+grep '^#' /tmp/.t_out | tail -n 1
