@@ -505,7 +505,7 @@ static uint64_t le(const uint8_t *p, unsigned int n)
 }
 
 /* One record, if it is the line's or of a slot that the line was in. */
-static void dump_record(struct cache *c, const uint8_t *b, const uint8_t *r,
+static void dump_record(const uint8_t *b, const uint8_t *r,
 			uint32_t line, uint32_t block, uint64_t slots)
 {
 	bool used = r[4] & 1;
@@ -566,7 +566,7 @@ static void dump_ssd(struct cache *c, uint32_t sector)
 	for (i = 0; i < nr; i++)
 		if (!memcmp(image + i * 4096ull, "SSDCtabl", 8))
 			for (j = 0; j < 126; j++)
-				dump_record(c, image + i * 4096ull,
+				dump_record(image + i * 4096ull,
 					    image + i * 4096ull + 64 + 32 * j, line,
 					    block, slots);
 	for (seq = highest > 40 ? highest - 40 : 0; seq <= highest; seq++) {
@@ -576,7 +576,7 @@ static void dump_ssd(struct cache *c, uint32_t sector)
 			if (!is_journal(b) || le(b + 24, 8) != seq)
 				continue;
 			for (j = 0; j < records(b); j++)
-				dump_record(c, b, b + 64 + 32 * j, line, block,
+				dump_record(b, b + 64 + 32 * j, line, block,
 					    slots);
 			break;
 		}
