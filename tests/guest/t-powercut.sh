@@ -11,6 +11,6 @@
 
 must insmod /test/dm-powercut.ko
 
-ok "powercut" powercut --seed "${SEED:-1}" --cuts "${CUTS:-300}" \
-	--count "${COUNT:-12}" --verbose
-grep '^#' /tmp/.t_out | tail -n 1
+# Shown as it comes: the time may be over before it ends.
+powercut --seed "${SEED:-1}" --cuts "${CUTS:-360}" --count "${COUNT:-12}"
+is "powercut" $? 0
