@@ -11,7 +11,8 @@
 #                       kernels; guest tests on the debug kernels
 # make test-one TEST=name [KERNEL=6.1|6.12|kasan|kcsan]
 # make demo             what the target does, shown in a guest
-# make bench            the benchmarks, in virtual time
+# make bench [ONLY=ssdcache,linear] [ROWS=...]
+#                       the benchmarks, in virtual time
 # make install          modules_install for KDIR
 #
 # Variables:
@@ -96,7 +97,7 @@ demo:
 	@tests/guest/run --kernel 6.12 tests/guest/demo.sh
 
 bench:
-	@tests/run bench $(TEST)
+	@tests/bench/run
 
 clean:
 	rm -rf build dm-ssdcache.ko
