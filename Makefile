@@ -13,6 +13,7 @@
 # make demo             what the target does, shown in a guest
 # make bench [ONLY=ssdcache,linear] [ROWS=...]
 #                       the benchmarks, in virtual time
+# make fuzz [RUNS=n]    fuzzes the on-disk format; needs clang
 # make install          modules_install for KDIR
 #
 # Variables:
@@ -42,7 +43,7 @@ all-kdirs := $(foreach v,$(supported),$(lastword $(shell \
 sources := $(wildcard *.c *.h) Kbuild
 
 .PHONY: all module links modules-all check-style test test-unit test-guest
-.PHONY: test-debug test-one demo bench setup install clean
+.PHONY: test-debug test-one demo bench fuzz setup install clean
 
 all: module
 	@ln -sfn $(builddir)/dm-ssdcache.ko dm-ssdcache.ko
@@ -98,6 +99,17 @@ demo:
 
 bench:
 	@tests/bench/run
+
+# What is found stays in build/fuzz/corpus for the next time.
+RUNS ?= 10000000
+fuzz:
+	@mkdir -p build/fuzz/corpus
+	clang -O2 -g -Wall -Wextra -Wno-unused-parameter \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-D_GNU_SOURCE -Itests/include -I. -o build/fuzz/fuzz-format \
+		tests/fuzz/fuzz-format.c format.c
+	build/fuzz/fuzz-format -runs=$(RUNS) -max_len=2000 \
+		-artifact_prefix=build/fuzz/ build/fuzz/corpus tests/fuzz/corpus
 
 clean:
 	rm -rf build dm-ssdcache.ko

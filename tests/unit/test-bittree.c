@@ -4,6 +4,9 @@
  *
  * link: -pthread
  */
+static void race(void);
+#define standin_race()	race()
+
 #include "unit.h"
 
 #include <pthread.h>
@@ -127,7 +130,6 @@ static void test_levels(void **state)
 					 BITTREE_NONE);
 			bittree_clear(&tree, bit);
 			assert_int_equal(bittree_next(&tree, 0), BITTREE_NONE);
-			assert_true(bittree_empty(&tree));
 		}
 		/* Together. */
 		for (n = 0; n < ARRAY_SIZE(bits); n++) {
@@ -183,38 +185,48 @@ static void test_no_memory(void **state)
 
 /*
  * Setters post work and set its bit; the one searcher clears a bit and takes all
- * that was posted. Nothing may be left behind when all have ended.
+ * that was posted. What was posted before a search began is found by it.
  */
 #define SETTERS		3
 #define POSTS		400000u
 #define PLACES		96u
-#define CONCURRENT_BITS	300000ULL
+#define RACE_BITS	300000ULL
 
 static struct {
 	struct bittree tree;
 	u64 place[PLACES];
 	unsigned int posted[PLACES];
+	unsigned int done[PLACES];	/* of these the set has returned */
 	unsigned int taken[PLACES];
 	unsigned int setters;
 } work;
 
-static void *setter(void *arg)
+static void work_init(void)
 {
-	u32 state = 12345 + (uintptr_t)arg, n;
+	unsigned int i;
 
-	for (n = 0; n < POSTS; n++) {
-		unsigned int place;
+	memset(&work, 0, sizeof(work));
+	assert_int_equal(bittree_init(&work.tree, RACE_BITS), 0);
+	/* Few words, so that they empty all the time, far from each other. */
+	for (i = 0; i < PLACES; i++)
+		work.place[i] = i / 3 * 9001 % RACE_BITS + i % 3;
+}
 
-		state = state * 1664525 + 1013904223;
-		place = (state >> 16) % PLACES;
-		__atomic_fetch_add(&work.posted[place], 1, __ATOMIC_SEQ_CST);
-		bittree_set(&work.tree, work.place[place]);
-		/* Let the searcher run dry now and then. */
-		if (!(state >> 24))
-			sched_yield();
-	}
-	__atomic_fetch_sub(&work.setters, 1, __ATOMIC_SEQ_CST);
-	return NULL;
+static void work_exit(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLACES; i++)
+		assert_int_equal(work.taken[i], work.posted[i]);
+	assert_int_equal(bittree_next(&work.tree, 0), BITTREE_NONE);
+	bittree_exit(&work.tree);
+}
+
+static void post(unsigned int place)
+{
+	__atomic_fetch_add(&work.posted[place], 1, __ATOMIC_SEQ_CST);
+	bittree_set(&work.tree, work.place[place]);
+	__atomic_fetch_add(&work.done[place], 1, __ATOMIC_SEQ_CST);
 }
 
 static unsigned int place_of(u64 bit)
@@ -230,30 +242,91 @@ static unsigned int place_of(u64 bit)
 
 static void take_all(void)
 {
+	unsigned int done[PLACES], place;
 	u64 at = 0;
 
+	for (place = 0; place < PLACES; place++)
+		done[place] = __atomic_load_n(&work.done[place], __ATOMIC_SEQ_CST);
 	while ((at = bittree_next(&work.tree, at)) != BITTREE_NONE) {
-		unsigned int place = place_of(at);
-
+		place = place_of(at);
 		bittree_clear(&work.tree, at);
+		/* What comes from here on sets the bit again. */
 		smp_mb__after_atomic();
 		work.taken[place] = __atomic_load_n(&work.posted[place],
 						    __ATOMIC_SEQ_CST);
 		at++;
 	}
+	for (place = 0; place < PLACES; place++)
+		assert_true((int)(work.taken[place] - done[place]) >= 0);
 }
 
-static void test_concurrent(void **state)
+/*
+ * Others come between, at each place where they can: setters, and, between the
+ * steps of a setter, the searcher.
+ */
+static unsigned int races_left, race_depth;
+static bool searching;
+
+static void search(void)
+{
+	searching = true;
+	take_all();
+	searching = false;
+}
+
+static void race(void)
+{
+	u64 what;
+
+	if (!races_left || race_depth == 3)
+		return;
+	what = random_below(8);
+	if (what > 3)
+		return;
+	race_depth++;
+	races_left--;
+	if (what & 1)
+		post(random_below(PLACES));
+	if (what & 2 && !searching)
+		search();
+	race_depth--;
+}
+
+static void test_races(void **state)
+{
+	work_init();
+	races_left = 2000000;
+	while (races_left) {
+		if (random_below(2))
+			post(random_below(random_below(2) ? PLACES : 6));
+		else
+			search();
+	}
+	search();
+	work_exit();
+}
+
+static void *setter(void *arg)
+{
+	u32 state = 12345 + (uintptr_t)arg, n;
+
+	for (n = 0; n < POSTS; n++) {
+		state = state * 1664525 + 1013904223;
+		post((state >> 16) % PLACES);
+		/* Let the searcher run dry now and then. */
+		if (!(state >> 24))
+			sched_yield();
+	}
+	__atomic_fetch_sub(&work.setters, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void test_threads(void **state)
 {
 	pthread_t threads[SETTERS];
 	unsigned int i;
-	u64 posted = 0;
 
-	memset(&work, 0, sizeof(work));
-	assert_int_equal(bittree_init(&work.tree, CONCURRENT_BITS), 0);
-	/* Few words, so that they empty all the time, far from each other. */
-	for (i = 0; i < PLACES; i++)
-		work.place[i] = i / 3 * 9001 % CONCURRENT_BITS + i % 3;
+	work_init();
 	work.setters = SETTERS;
 	for (i = 0; i < SETTERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, setter,
@@ -263,13 +336,7 @@ static void test_concurrent(void **state)
 	for (i = 0; i < SETTERS; i++)
 		pthread_join(threads[i], NULL);
 	take_all();
-	for (i = 0; i < PLACES; i++) {
-		assert_int_equal(work.taken[i], work.posted[i]);
-		posted += work.posted[i];
-	}
-	assert_int_equal(posted, SETTERS * POSTS);
-	assert_true(bittree_empty(&work.tree));
-	bittree_exit(&work.tree);
+	work_exit();
 }
 
 int main(void)
@@ -279,7 +346,8 @@ int main(void)
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_stale_summaries),
 		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_races),
+		cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests_name("bittree", tests, NULL, NULL);

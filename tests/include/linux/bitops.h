@@ -16,11 +16,13 @@
 /* Atomic, but in no order with anything, as the kernel's. */
 static inline void set_bit(unsigned long nr, unsigned long *map)
 {
+	standin_race();
 	__atomic_fetch_or(&map[BIT_WORD(nr)], BIT_MASK(nr), __ATOMIC_RELAXED);
 }
 
 static inline void clear_bit(unsigned long nr, unsigned long *map)
 {
+	standin_race();
 	__atomic_fetch_and(&map[BIT_WORD(nr)], ~BIT_MASK(nr), __ATOMIC_RELAXED);
 }
 

@@ -2,6 +2,11 @@
 #ifndef STANDIN_LINUX_COMPILER_H
 #define STANDIN_LINUX_COMPILER_H
 
+/* A test may have something happen at all places where others may come between. */
+#ifndef standin_race
+#define standin_race()	((void)0)
+#endif
+
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
@@ -14,6 +19,6 @@
 #define smp_rmb()			__atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define smp_wmb()			__atomic_thread_fence(__ATOMIC_RELEASE)
 #define smp_mb__before_atomic()		smp_mb()
-#define smp_mb__after_atomic()		smp_mb()
+#define smp_mb__after_atomic()		do { smp_mb(); standin_race(); } while (0)
 
 #endif

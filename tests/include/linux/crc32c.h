@@ -30,7 +30,11 @@ __attribute__((__weak__, __constructor__)) void standin_crc32c_init(void)
  * Eight bytes at a time: tests do this for gigabytes. The two ends of what is
  * read are read first, where the sanitizer looks.
  */
-__attribute__((__no_sanitize__("address"), __no_sanitize__("undefined")))
+#if defined(__clang__)
+__attribute__((__no_sanitize__("address", "undefined", "coverage")))
+#else
+__attribute__((__no_sanitize__("address", "undefined")))
+#endif
 static inline u32 standin_crc32c(u32 crc, const u8 *p, size_t bytes)
 {
 	for (; bytes >= 8; bytes -= 8, p += 8) {
