@@ -10,6 +10,8 @@
 #                       parts of it: unit tests; guest tests on the stock
 #                       kernels; guest tests on the debug kernels
 # make test-one TEST=name [KERNEL=6.1|6.12|kasan|kcsan]
+# make test-powercut-long [CUTS=10000] [SEED=n] [COUNT=n] [KERNEL=...]
+#                       one long run of power cuts, see tests/tools/powercut.c
 # make demo             what the target does, shown in a guest
 # make bench [ONLY=ssdcache,linear] [ROWS=...]
 #                       the benchmarks, in virtual time
@@ -43,7 +45,7 @@ all-kdirs := $(foreach v,$(supported),$(lastword $(shell \
 sources := $(wildcard *.c *.h) Kbuild
 
 .PHONY: all module links modules-all check-style test test-unit test-guest
-.PHONY: test-debug test-one demo bench fuzz setup install clean
+.PHONY: test-debug test-one test-powercut-long demo bench fuzz setup install clean
 
 all: module
 	@ln -sfn $(builddir)/dm-ssdcache.ko dm-ssdcache.ko
@@ -93,6 +95,12 @@ test-debug:
 
 test-one:
 	@tests/run one $(TEST) $(KERNEL)
+
+test-powercut-long:
+	@tests/guest/run --kernel $(or $(KERNEL),6.12) --no-module --mem 768 \
+		--test-module powercut --timeout 86400 --env CUTS=$(or $(CUTS),10000) \
+		$(if $(SEED),--env SEED=$(SEED)) $(if $(COUNT),--env COUNT=$(COUNT)) \
+		tests/guest/t-powercut.sh
 
 demo:
 	@tests/guest/run --kernel 6.12 tests/guest/demo.sh
