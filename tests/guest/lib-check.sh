@@ -82,3 +82,22 @@ array_holds() { ok "$1" blockcheck --verify-only --load "$2" "${3:-/dev/hdd}"; }
 
 # In write-back mode: drained.
 drained() { is "$1" "$(status_field "${2:-cache}" dirty_blocks)" 0; }
+
+# fields DEVICE FIELD...: their values in one line.
+fields()
+{
+	local dev="$1" status f out=
+
+	shift
+	status=$(dmsetup status "$dev")
+	for f; do
+		case " $status " in
+		*" $f="*)
+			f=${status#* "$f"=}
+			out="$out${out:+ }${f%% *}"
+			;;
+		*)	out="$out${out:+ }?" ;;
+		esac
+	done
+	echo "$out"
+}
