@@ -4,7 +4,7 @@
 # kernels: 6.1 6.12
 # smp: 2
 # mem: 768
-# timeout: 420
+# timeout: 600
 # module: no
 # test-module: powercut
 . /test/lib.sh
