@@ -112,16 +112,15 @@ static inline void bittree_prune(struct bittree *tree, unsigned int level,
  */
 static inline u64 bittree_next(struct bittree *tree, u64 from)
 {
-	unsigned int level = 0;
-	u64 at = from;
+	unsigned int level = 0, bit = from % BITS_PER_LONG;
+	u64 at, word = from / BITS_PER_LONG;
 
 	while (level < tree->nr_levels) {
-		u64 word = at / BITS_PER_LONG;
 		unsigned long bits = 0;
 
-		if (word < tree->nr_words[level])
+		if (word < tree->nr_words[level] && bit < BITS_PER_LONG)
 			bits = READ_ONCE(tree->level[level][word]) &
-			       (~0UL << (at % BITS_PER_LONG));
+			       (~0UL << bit);
 		if (!bits) {
 			/* Nothing in the rest of this word: the next, above. */
 			level++;
@@ -129,10 +128,13 @@ static inline u64 bittree_next(struct bittree *tree, u64 from)
 			    word < tree->nr_words[level - 1] &&
 			    !READ_ONCE(tree->level[level - 1][word]))
 				bittree_prune(tree, level, word);
-			at = word + 1;
+			/* Behind the last bit nothing is left of that word. */
+			bit = word % BITS_PER_LONG + 1;
+			word /= BITS_PER_LONG;
 			continue;
 		}
-		at = word * BITS_PER_LONG + __ffs(bits);
+		bit = __ffs(bits);
+		at = word * BITS_PER_LONG + bit;
 		if (!level)
 			return at;
 		/* Down into the word that the summary bit stands for. */
@@ -141,7 +143,8 @@ static inline u64 bittree_next(struct bittree *tree, u64 from)
 			continue;
 		}
 		level--;
-		at *= BITS_PER_LONG;
+		word = at;
+		bit = 0;
 	}
 	return BITTREE_NONE;
 }

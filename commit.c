@@ -18,10 +18,15 @@
  *
  * A change made before the call, whose commit is not durable, is never missed:
  * the worker says that it is busy before it takes lines off the tree, and here
- * the tree is looked at first. Context: any.
+ * the tree is looked at first. While it searches, the tree may seem empty for a
+ * moment, so it must not have been busy before that either: a commit that begins
+ * later includes the change. Context: any.
  */
 bool commit_needed(struct cache *cache)
 {
+	/* Pairs with the release at the end of commit_now(). */
+	if (smp_load_acquire(&cache->commit_busy))
+		return true;
 	if (!bittree_empty(&cache->lines.pending))
 		return true;
 	/* Pairs with the barrier in do_commits(). */
@@ -37,7 +42,15 @@ bool commit_needed(struct cache *cache)
  */
 void commit_soon(struct cache *cache)
 {
-	if (!READ_ONCE(cache->commit_stopped))
+	unsigned long flags;
+	bool kick;
+
+	spin_lock_irqsave(&cache->commit_lock, flags);
+	kick = !cache->commit_running && !cache->commit_stopped;
+	cache->commit_asked = true;
+	spin_unlock_irqrestore(&cache->commit_lock, flags);
+	/* A running worker looks again before it ends. */
+	if (kick)
 		mod_delayed_work(cache->commit_wq, &cache->commit_work, 0);
 }
 
@@ -160,16 +173,32 @@ int commit_now(struct cache *cache)
 	return r;
 }
 
+/*
+ * Whether data is on an SSD whose metadata does not name it. Then no FLUSH may
+ * say that it is durable, until it was destaged or overwritten.
+ */
+static bool dirty_lost(struct cache *cache)
+{
+	u64 valid, dirty;
+
+	lines_count(&cache->lines, &valid, &dirty);
+	return dirty;
+}
+
 static void end_bios(struct cache *cache, struct bio_list *bios, int commit_error,
-		     int array_error)
+		     int array_error, bool failed_before)
 {
 	struct bio *bio;
 
 	while ((bio = bio_list_pop(bios))) {
 		int r = commit_error;
 
-		if (bio->bi_opf & REQ_PREFLUSH && !r)
-			r = array_error;
+		if (bio->bi_opf & REQ_PREFLUSH) {
+			if (failed_before && !dirty_lost(cache))
+				r = 0;
+			if (!r)
+				r = array_error;
+		}
 		io_finish(io_of(bio), errno_to_blk_status(r));
 	}
 }
@@ -184,43 +213,66 @@ static bool wants_array_flush(struct bio_list *bios)
 	return false;
 }
 
-static void commit_worker(struct work_struct *work)
+/* All that is asked for by now, in one commit. */
+static void commit_round(struct cache *cache, struct bio_list *end,
+			 struct bio_list *route, struct list_head *waiters)
 {
-	struct cache *cache = container_of(to_delayed_work(work), struct cache,
-					   commit_work);
-	struct bio_list end = BIO_EMPTY_LIST, route = BIO_EMPTY_LIST;
+	bool failed_before = cache_state(cache) == STATE_FAILED;
 	struct commit_waiter *waiter, *next;
-	LIST_HEAD(waiters);
-	bool asked, failed_before = cache_state(cache) == STATE_FAILED;
-	int r = 0, array_error = 0;
+	int r, array_error = 0;
 
-	spin_lock_irq(&cache->commit_lock);
-	bio_list_merge(&end, &cache->commit_end);
-	bio_list_init(&cache->commit_end);
-	bio_list_merge(&route, &cache->commit_route);
-	bio_list_init(&cache->commit_route);
-	list_splice_init(&cache->commit_waiters, &waiters);
-	spin_unlock_irq(&cache->commit_lock);
-
-	asked = !bio_list_empty(&end) || !bio_list_empty(&route) ||
-		!list_empty(&waiters);
-	if (wants_array_flush(&end)) {
+	if (wants_array_flush(end)) {
 		array_error = array_flush(cache);
 		if (xchg(&cache->array_flush_failed, false))
 			array_error = -EIO;
 	}
-	if (asked || !bittree_empty(&cache->lines.pending))
-		r = commit_now(cache);
-	/* A loss is reported once; from then on the array alone counts. */
-	end_bios(cache, &end, failed_before ? 0 : r, array_error);
-	io_route_later(cache, &route);
-	list_for_each_entry_safe(waiter, next, &waiters, node) {
+	r = commit_now(cache);
+	end_bios(cache, end, r, array_error, failed_before);
+	io_route_woken(cache, route);
+	list_for_each_entry_safe(waiter, next, waiters, node) {
 		waiter->error = r;
 		complete(&waiter->done);
 	}
-	if (!READ_ONCE(cache->commit_stopped))
+}
+
+/* Whether to commit again; commit_lock is held. */
+static bool round_due(struct cache *cache, bool timer)
+{
+	if (cache->commit_stopped)
+		return false;
+	if (cache->commit_asked)
+		return true;
+	/* What nobody asked for. */
+	return timer && !bittree_empty(&cache->lines.pending);
+}
+
+static void commit_worker(struct work_struct *work)
+{
+	struct cache *cache = container_of(to_delayed_work(work), struct cache,
+					   commit_work);
+	bool timer = true;
+
+	spin_lock_irq(&cache->commit_lock);
+	while (round_due(cache, timer)) {
+		struct bio_list end = cache->commit_end;
+		struct bio_list route = cache->commit_route;
+		LIST_HEAD(waiters);
+
+		bio_list_init(&cache->commit_end);
+		bio_list_init(&cache->commit_route);
+		list_splice_init(&cache->commit_waiters, &waiters);
+		timer = false;
+		cache->commit_asked = false;
+		cache->commit_running = true;
+		spin_unlock_irq(&cache->commit_lock);
+		commit_round(cache, &end, &route, &waiters);
+		spin_lock_irq(&cache->commit_lock);
+	}
+	cache->commit_running = false;
+	if (!cache->commit_stopped)
 		queue_delayed_work(cache->commit_wq, &cache->commit_work,
 				   COMMIT_INTERVAL);
+	spin_unlock_irq(&cache->commit_lock);
 }
 
 /**
@@ -229,7 +281,9 @@ static void commit_worker(struct work_struct *work)
  */
 void commit_start(struct cache *cache)
 {
-	WRITE_ONCE(cache->commit_stopped, false);
+	spin_lock_irq(&cache->commit_lock);
+	cache->commit_stopped = false;
+	spin_unlock_irq(&cache->commit_lock);
 	commit_soon(cache);
 }
 
@@ -239,7 +293,9 @@ void commit_start(struct cache *cache)
  */
 void commit_stop(struct cache *cache)
 {
-	WRITE_ONCE(cache->commit_stopped, true);
+	spin_lock_irq(&cache->commit_lock);
+	cache->commit_stopped = true;
+	spin_unlock_irq(&cache->commit_lock);
 	cancel_delayed_work_sync(&cache->commit_work);
 }
 

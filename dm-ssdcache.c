@@ -55,12 +55,14 @@ static LIST_HEAD(failed_caches);
 
 /*---- State ----*/
 
+/* Called before any other instance can load the cache. */
 static void remember_failed(struct cache *cache)
 {
-	struct failed_cache *failed = kmalloc(sizeof(*failed), GFP_NOIO);
+	struct failed_cache *failed;
 
-	if (!failed)
+	if (!READ_ONCE(cache->went_past))
 		return;
+	failed = kmalloc(sizeof(*failed), GFP_NOIO | __GFP_NOFAIL);
 	memcpy(failed->uuid, cache->md.super.uuid, sizeof(failed->uuid));
 	mutex_lock(&live_lock);
 	list_add(&failed->node, &failed_caches);
@@ -94,7 +96,6 @@ void set_state(struct cache *cache, enum cache_state state, const char *why)
 		return;
 	WRITE_ONCE(cache->state, state);
 	if (state == STATE_FAILED) {
-		remember_failed(cache);
 		DMERR("%s: %s: nothing more is written to the SSD; only blocks that the array lacks are still read from it",
 		      cache_name(cache), why);
 	} else {
@@ -707,7 +708,7 @@ static int check_array(struct cache *cache, const struct super *found)
 	       cache_name(cache), differ, checked);
 	lines_reset(&cache->lines);
 	policy_reset(&cache->policy);
-	cache->md.touched_end = 0;
+	metadata_touch_all(&cache->md);
 	return 0;
 }
 
@@ -920,6 +921,7 @@ static void cache_postsuspend(struct dm_target *ti)
 	if (cache->live && cache_state(cache) != STATE_FAILED && stop_clean(cache))
 		DMERR("%s: not stopped cleanly; it will be recovered at the next start",
 		      cache_name(cache));
+	remember_failed(cache);
 	leave_live(cache);
 	mutex_unlock(&cache->state_mutex);
 	memalloc_noio_restore(noio);

@@ -75,6 +75,9 @@ struct cache_io {
 	bool in_map;
 	bool hit;		/* a write of valid blocks only */
 	bool need_commit;	/* FUA: complete after a commit */
+	bool uncut;		/* must not be cut; cut says that it must be */
+	bool cut;
+	bool routed;		/* remapped; the worker submits it */
 	bool redirect;		/* the SSD failed: on to the array */
 	blk_status_t status;
 	blk_status_t array_status;	/* IO_BOTH: of the leg to the array */
@@ -109,6 +112,7 @@ struct cache {
 	u64 seq_cutoff;
 	bool discard_passdown;
 	bool ssd_write_failed;		/* at least one write to the SSD did */
+	bool went_past;			/* the array was written after a failure */
 	atomic_t nr_redirected;		/* visits of the worker with such writes */
 
 	/* Geometry, constant. */
@@ -159,8 +163,10 @@ struct cache {
 	struct bio_list commit_end;	/* to be completed after it */
 	struct bio_list commit_route;	/* to be routed anew after it */
 	struct list_head commit_waiters;
-	bool commit_busy;
+	bool commit_asked;
+	bool commit_running;		/* looks again before it ends */
 	bool commit_stopped;
+	bool commit_busy;		/* see commit_needed() */
 
 	/* Releases of slots. */
 	struct work_struct release_work;
@@ -205,6 +211,7 @@ void io_exit(struct cache *cache);
 int io_map(struct dm_target *ti, struct bio *bio);
 int io_end(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 void io_route_later(struct cache *cache, struct bio_list *bios);
+void io_route_woken(struct cache *cache, struct bio_list *bios);
 struct cache_io *io_of(struct bio *bio);
 void io_finish(struct cache_io *io, blk_status_t status);
 bool io_discarding(struct cache *cache, line_t line);

@@ -163,7 +163,7 @@ u64 journal_place(const struct super *super, u64 seq, unsigned int copy)
 	u64 slot;
 
 	div64_u64_rem(seq, super->journal_blocks, &slot);
-	return JOURNAL_FIRST_BLOCK + copy * super->journal_blocks + slot;
+	return JOURNAL_FIRST_BLOCK + 2 * slot + copy;
 }
 
 /**
@@ -558,7 +558,8 @@ static void records_seal(const struct super *super,
 /**
  * journal_seal() - completes a journal block
  * @super: checked superblock
- * @block: the first @count records are filled in; the rest is zeroed
+ * @block: the first @count records are filled in; the rest is zero, but for
+ *	   those of an earlier use, which its header counts: they are zeroed
  * @seq: its sequence number
  * @first: sequence number of the first block of its commit
  * @count: number of records, at most RECORDS_PER_BLOCK
@@ -569,8 +570,12 @@ static void records_seal(const struct super *super,
 void journal_seal(const struct super *super, struct disk_records_block *block,
 		  u64 seq, u64 first, unsigned int count, bool last)
 {
-	memset(&block->records[count], 0,
-	       (RECORDS_PER_BLOCK - count) * sizeof(block->records[0]));
+	unsigned int old = min_t(unsigned int, le16_to_cpu(block->header.count),
+				 RECORDS_PER_BLOCK);
+
+	if (old > count)
+		memset(&block->records[count], 0,
+		       (old - count) * sizeof(block->records[0]));
 	block->header.count = cpu_to_le16(count);
 	block->header.flags = cpu_to_le16(last ? JOURNAL_LAST : 0);
 	records_seal(super, block, MAGIC_JOURNAL,

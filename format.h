@@ -122,7 +122,7 @@ struct disk_super {
 	__le32	nr_segments;		/* 108 */
 	__le64	array_sectors;		/* 112 */
 	__le64	ssd_sectors;		/* 120 */
-	__le64	journal_blocks;		/* 128: of one copy; the second follows */
+	__le64	journal_blocks;		/* 128: each in two copies, side by side */
 	__le64	journal_tail;		/* 136: first sequence number to replay */
 	__le64	high_water;		/* 144: table blocks that were ever written */
 	__le64	dirty_blocks;		/* 152: at a clean stop; else unknown */

@@ -78,6 +78,10 @@ static bool io_cut(struct cache_io *io, u64 blocks)
 
 	if (likely(!other))
 		return in;
+	if (io->uncut) {
+		io->cut = true;
+		return in;
+	}
 	start = bio->bi_iter.bi_sector & (line_sectors(io->cache) - 1);
 	sectors = (__ffs64(other) << BLOCK_SECTOR_SHIFT) - start;
 	if (io->in_map)
@@ -115,6 +119,7 @@ enum routed {
 	ROUTED_END,		/* io->status says how it ended */
 	ROUTED_WAIT_COMMIT,	/* decided under the lock only: see route_act() */
 	ROUTED_WAIT_TURN,	/* likewise */
+	ROUTED_CUT,		/* must be cut, and must not be: nothing done */
 };
 
 static void defer(struct cache *cache, struct bio *bio)
@@ -546,6 +551,7 @@ static enum routed write_cached(struct cache_io *io, struct stripe *stripe,
 	struct cache *cache = io->cache;
 	u64 usable = l ? l->valid | io->whole : io->whole;
 	struct conflict *conflict;
+	bool cached;
 
 	if (l && line_is(l, LINE_RELEASING))
 		return ROUTED_WAIT_COMMIT;
@@ -557,7 +563,10 @@ static enum routed write_cached(struct cache_io *io, struct stripe *stripe,
 		if (conflict)
 			return wait_conflict(io, conflict);
 	}
-	if (!io_cut(io, usable))
+	cached = io_cut(io, usable);
+	if (io->cut)
+		return ROUTED_CUT;
+	if (!cached)
 		return write_bypass(io, stripe, l, false);
 	if (!l && admit_write(io))
 		l = new_line(cache, io->line);
@@ -569,14 +578,19 @@ static enum routed write_cached(struct cache_io *io, struct stripe *stripe,
 	return write_ssd(io, stripe, l);
 }
 
+/* Whether only the worker may route writes. */
+static bool must_defer(struct cache *cache)
+{
+	return READ_ONCE(cache->slow_writes) || atomic_read(&cache->nr_discards);
+}
+
 static enum routed decide_write(struct cache_io *io, struct stripe *stripe)
 {
 	struct cache *cache = io->cache;
 	struct cache_line *l = line_find(&cache->lines, io->line);
 
 	/* Interrupts are off: freeze_writes() waits for this section. */
-	if (unlikely(io->in_map && (READ_ONCE(cache->slow_writes) ||
-				    atomic_read(&cache->nr_discards))))
+	if ((io->in_map || io->uncut) && unlikely(must_defer(cache)))
 		return ROUTED_WAIT_TURN;
 	if (unlikely(cache_state(cache) == STATE_FAILED))
 		return write_failed(io, stripe, l);
@@ -940,6 +954,8 @@ static void bypass_end(struct cache_io *io, blk_status_t status)
 
 	if (status && !would_block(io, status))
 		stat_inc(cache, array_errors);
+	if (unlikely(cache_state(cache) == STATE_FAILED && !status))
+		WRITE_ONCE(cache->went_past, true);
 	array_written(cache);
 	stripe = lines_lock(&cache->lines, io->line, &flags);
 	conflict_del(stripe, &io->conflict, &waiting);
@@ -1161,6 +1177,61 @@ static void submit_both(struct cache_io *io)
 	dm_submit_bio_remap(io->parent->bio, io->bio);
 }
 
+/*
+ * A write that waited for a commit, tried as a whole and without allocating
+ * anything. False if it must be cut.
+ */
+static bool route_whole(struct cache *cache, struct bio *bio)
+{
+	struct cache_io *io = bio_io(bio);
+	enum routed routed;
+
+	bio->bi_opf &= ~REQ_NOWAIT;
+	io->in_map = false;
+	io->uncut = true;
+	io->cut = false;
+	routed = route_write(io);
+	io->uncut = false;
+	if (routed == ROUTED_CUT)
+		return false;
+	if (routed == ROUTED_END) {
+		io_finish(io, io->status);
+	} else if (routed == ROUTED_SUBMIT && io->kind == IO_WRITE_SSD) {
+		dm_submit_bio_remap(bio, NULL);
+	} else if (routed == ROUTED_SUBMIT) {
+		/* The array may make whoever submits wait. */
+		io->routed = true;
+		defer(cache, bio);
+	}
+	return true;
+}
+
+/**
+ * io_route_woken() - routes bios anew whose commit is durable
+ * @cache: the cache
+ * @bios: empty on return
+ *
+ * Context: the commit worker.
+ */
+void io_route_woken(struct cache *cache, struct bio_list *bios)
+{
+	struct bio_list later = BIO_EMPTY_LIST;
+	struct blk_plug plug;
+	struct bio *bio;
+
+	blk_start_plug(&plug);
+	while ((bio = bio_list_pop(bios))) {
+		struct cache_io *io = io_of(bio);
+
+		/* Pieces and halves of bios are for the worker. */
+		if (io->parent || io->redirect || atomic_read(&io->pending) != 1 ||
+		    !route_whole(cache, bio))
+			bio_list_add(&later, bio);
+	}
+	blk_finish_plug(&plug);
+	io_route_later(cache, &later);
+}
+
 /* One piece of what is left of a bio; false if the rest waits. */
 static bool route_piece(struct cache_io *parent, bool write)
 {
@@ -1189,6 +1260,11 @@ static void route_deferred(struct cache *cache, struct bio *bio)
 
 	/* Whoever did not want to wait has long been told that he need not. */
 	bio->bi_opf &= ~REQ_NOWAIT;
+	if (io->routed) {
+		io->routed = false;
+		dm_submit_bio_remap(bio, NULL);
+		return;
+	}
 	if (io->redirect) {
 		if (write)
 			redirect_write(io);
@@ -1237,8 +1313,10 @@ static void worker(struct work_struct *work)
  */
 void update_slow_writes(struct cache *cache)
 {
-	WRITE_ONCE(cache->slow_writes, cache->frozen || cache->write_both ||
-				       cache->mode == MODE_WRITETHROUGH);
+	bool slow = cache->frozen || cache->write_both ||
+		    cache->mode == MODE_WRITETHROUGH;
+
+	WRITE_ONCE(cache->slow_writes, slow);
 	synchronize_rcu();
 }
 
@@ -1286,8 +1364,7 @@ static int map_flush(struct cache *cache, struct cache_io *io)
 
 	if (unlikely(READ_ONCE(cache->array_flush_failed)))
 		goto commit;
-	if (cache_mode(cache) != MODE_WRITEBACK ||
-	    cache_state(cache) == STATE_FAILED) {
+	if (cache_mode(cache) != MODE_WRITEBACK) {
 		if (!array_unflushed(cache)) {
 			bio_endio(bio);
 			return DM_MAPIO_SUBMITTED;
@@ -1297,7 +1374,8 @@ static int map_flush(struct cache *cache, struct cache_io *io)
 		bio_set_dev(bio, cache->array->bdev);
 		return DM_MAPIO_REMAPPED;
 	}
-	if (array_unflushed(cache) || commit_needed(cache))
+	if (array_unflushed(cache) || commit_needed(cache) ||
+	    unlikely(cache_state(cache) == STATE_FAILED))
 		goto commit;
 	if (!bdev_write_cache(cache->ssd->bdev)) {
 		bio_endio(bio);
@@ -1338,6 +1416,9 @@ int io_map(struct dm_target *ti, struct bio *bio)
 	io->parent = NULL;
 	io->kind = IO_PLAIN;
 	io->in_map = true;
+	io->uncut = false;
+	io->cut = false;
+	io->routed = false;
 	io->need_commit = false;
 	io->redirect = false;
 	io->status = BLK_STS_OK;

@@ -98,7 +98,7 @@ int metadata_probe(struct block_device *bdev, struct super *super,
 	struct dm_io_client *io = dm_io_client_create();
 	enum format_error verdict[SUPER_PLACES];
 	struct super found;
-	bool zero = false;
+	bool zero = false, unreadable = false;
 	unsigned int place;
 	int r = 0;
 
@@ -109,6 +109,7 @@ int metadata_probe(struct block_device *bdev, struct super *super,
 	for (place = 0; place < SUPER_PLACES; place++) {
 		if (read_place(io, bdev, place, scratch)) {
 			verdict[place] = FORMAT_DAMAGED;
+			unreadable = true;
 			continue;
 		}
 		if (!place)
@@ -119,7 +120,9 @@ int metadata_probe(struct block_device *bdev, struct super *super,
 	}
 	dm_io_client_destroy(io);
 
-	if (zero && (verdict[1] || may_format_over(super))) {
+	if (unreadable && verdict[0] && verdict[1]) {
+		r = refuse(error, -EIO, "SSD: can not be read");
+	} else if (zero && (verdict[1] || may_format_over(super))) {
 		*blank = true;
 	} else if (zero) {
 		r = refuse(error, -EINVAL,
@@ -160,10 +163,9 @@ int metadata_write_super(struct metadata *md)
 	md->super.seq++;
 	/* The first place last: while it is blank a format is not finished. */
 	for (place = SUPER_PLACES; place--;) {
-		super_encode(&md->super, super_place(place),
-			     (struct disk_super *)md->table);
+		super_encode(&md->super, super_place(place), md->scratch);
 		if (block_io(md, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA | REQ_META,
-			     super_place(place), 1, md->table))
+			     super_place(place), 1, md->scratch))
 			failed++;
 	}
 	return failed == SUPER_PLACES ? -EIO : 0;
@@ -198,9 +200,11 @@ int metadata_open(struct metadata *md, struct block_device *bdev,
 	}
 	md->journal = vzalloc(COMMIT_BLOCKS_MAX * BLOCK_SIZE_BYTES);
 	md->table = vzalloc(TABLE_BATCH * BLOCK_SIZE_BYTES);
+	md->scratch = vzalloc(BLOCK_SIZE_BYTES);
 	md->table_seq = vzalloc(array_size(nr, sizeof(*md->table_seq)));
 	md->newer_place = vzalloc(BITS_TO_LONGS(nr) * sizeof(long));
-	if (!md->journal || !md->table || !md->table_seq || !md->newer_place)
+	if (!md->journal || !md->table || !md->scratch || !md->table_seq ||
+	    !md->newer_place)
 		return -ENOMEM;
 	if (bittree_init(&md->touched[0], nr) || bittree_init(&md->touched[1], nr))
 		return -ENOMEM;
@@ -217,6 +221,7 @@ void metadata_close(struct metadata *md)
 	bittree_exit(&md->touched[0]);
 	vfree(md->newer_place);
 	vfree(md->table_seq);
+	vfree(md->scratch);
 	vfree(md->table);
 	vfree(md->journal);
 	if (md->io)
@@ -354,6 +359,14 @@ static int checkpoint_batch(struct metadata *md, const u64 *indexes,
 		r = table_write(md, indexes, nr, false);
 	if (!r)
 		r = table_write(md, indexes, nr, true);
+	/*
+	 * Recovery reads nothing above the mark. All blocks below are written:
+	 * touch() leaves no gap, and batches go upwards.
+	 */
+	if (!r && indexes[nr - 1] >= md->super.high_water) {
+		md->super.high_water = indexes[nr - 1] + 1;
+		r = metadata_write_super(md);
+	}
 	if (r)
 		return r;
 	for (i = 0; i < nr; i++) {
@@ -368,7 +381,6 @@ static void checkpoint_begin(struct metadata *md)
 {
 	md->checkpointing = true;
 	md->checkpoint_seq = md->head;
-	md->checkpoint_end = md->touched_end;
 	md->touching ^= 1;
 }
 
@@ -376,7 +388,6 @@ static int checkpoint_end(struct metadata *md)
 {
 	md->checkpointing = false;
 	md->super.journal_tail = md->checkpoint_seq;
-	md->super.high_water = md->checkpoint_end;
 	return metadata_write_super(md);
 }
 
@@ -454,6 +465,18 @@ static void touch(struct metadata *md, slot_t slot)
 }
 
 /**
+ * metadata_touch_all() - has the next checkpoint write the whole table
+ * @md: loaded; the cache was emptied, and no old record may come back
+ */
+void metadata_touch_all(struct metadata *md)
+{
+	u64 index;
+
+	for (index = 0; index < md->touched_end; index++)
+		bittree_set(&md->touched[md->touching], index);
+}
+
+/**
  * metadata_add() - gathers a record for the next commit
  * @md: an open cache
  * @record: copied
@@ -471,45 +494,65 @@ bool metadata_add(struct metadata *md, const struct record *record)
 	return md->nr_records < commit_blocks(md) * RECORDS_PER_BLOCK;
 }
 
-/*
- * Writes @nr blocks of the journal to both copies; -EIO if a block could be
- * written to neither.
- */
+/* One bio for a run of blocks: each twice, since its copies stand together. */
+static int journal_write_run(struct metadata *md, u64 seq,
+			     const struct disk_records_block *blocks, u64 nr,
+			     blk_opf_t flags)
+{
+	struct bio *bio = &md->bio;
+	unsigned int copy;
+	int r;
+	u64 i;
+
+	bio_init(bio, md->bdev, md->vecs, ARRAY_SIZE(md->vecs),
+		 REQ_OP_WRITE | REQ_META | REQ_SYNC | flags);
+	bio->bi_iter.bi_sector = journal_place(&md->super, seq, 0) * BLOCK_SECTORS;
+	for (i = 0; i < nr; i++)
+		for (copy = 0; copy < 2; copy++)
+			__bio_add_page(bio, vmalloc_to_page(&blocks[i]),
+				       BLOCK_SIZE_BYTES, 0);
+	r = submit_bio_wait(bio);
+	bio_uninit(bio);
+	md->counters.blocks_written += 2 * nr;
+	return r;
+}
+
+/* After an error: each copy by itself. One of each block is enough. */
+static int journal_write_singly(struct metadata *md, u64 seq,
+				const struct disk_records_block *blocks, u64 nr,
+				blk_opf_t flags)
+{
+	unsigned int copy, failed;
+
+	md->counters.write_errors++;
+	for (; nr; nr--, seq++, blocks++) {
+		failed = 0;
+		for (copy = 0; copy < 2; copy++)
+			failed += !!block_io(md, REQ_OP_WRITE | REQ_META | flags,
+					     journal_place(&md->super, seq, copy),
+					     1, (void *)blocks);
+		if (failed == 2)
+			return -EIO;
+	}
+	return 0;
+}
+
+/* Writes @nr blocks of the journal, both copies of each. */
 static int journal_write(struct metadata *md, u64 seq,
 			 const struct disk_records_block *blocks, u64 nr,
 			 blk_opf_t flags)
 {
-	struct dm_io_region where[2];
-	struct dm_io_request request = {
-		.bi_opf = REQ_OP_WRITE | REQ_META | flags,
-		.mem.type = DM_IO_VMA,
-		.client = md->io,
-	};
-	unsigned long error;
-	unsigned int copy;
-	u64 run;
+	u64 run, left;
+	int r = 0;
 
-	for (; nr; nr -= run, seq += run, blocks += run) {
-		u64 place = journal_place(&md->super, seq, 0) - JOURNAL_FIRST_BLOCK;
-
-		run = min(nr, md->super.journal_blocks - place);
-		request.mem.ptr.vma = (void *)blocks;
-		for (copy = 0; copy < 2; copy++) {
-			where[copy].bdev = md->bdev;
-			where[copy].sector = journal_place(&md->super, seq, copy) *
-					     BLOCK_SECTORS;
-			where[copy].count = run * BLOCK_SECTORS;
-		}
-		error = 0;
-		if (dm_io(&request, 2, where, &error, IOPRIO_DEFAULT) && !error)
-			error = 3;
-		md->counters.blocks_written += 2 * run;
-		if (error)
-			md->counters.write_errors++;
-		if (error == 3)
-			return -EIO;
+	for (; nr && !r; nr -= run, seq += run, blocks += run) {
+		div64_u64_rem(seq, md->super.journal_blocks, &left);
+		run = min(nr, md->super.journal_blocks - left);
+		r = journal_write_run(md, seq, blocks, run, flags);
+		if (r)
+			r = journal_write_singly(md, seq, blocks, run, flags);
 	}
-	return 0;
+	return r;
 }
 
 /**
@@ -562,9 +605,18 @@ struct load {
 	int (*apply)(void *context, const struct record *record);
 	void *context;
 	struct disk_records_block *places[2];	/* LOAD_BATCH blocks each */
-	struct disk_records_block *ring[2];	/* the whole journal */
+	struct disk_records_block *ring;	/* the whole journal, both copies */
 	u64 highest;
 };
+
+/* Reads block for block what could not be read at once; zero where it fails. */
+static void load_singly(struct metadata *md, u64 block, u64 count,
+			struct disk_records_block *to)
+{
+	for (; count; count--, block++, to++)
+		if (block_io(md, REQ_OP_READ | REQ_META, block, 1, to))
+			memset(to, 0, sizeof(*to));
+}
 
 static int load_table_block(struct load *load, u64 index,
 			    const struct disk_records_block *block, u64 seq)
@@ -644,8 +696,7 @@ static int load_table(struct load *load)
 						  &count);
 			if (block_io(md, REQ_OP_READ | REQ_META, start, nr,
 				     load->places[place]))
-				memset(load->places[place], 0,
-				       nr * BLOCK_SIZE_BYTES);
+				load_singly(md, start, nr, load->places[place]);
 		}
 		for (i = 0; i < nr; i++) {
 			r = load_table_pair(load, index + i, i);
@@ -660,9 +711,9 @@ static int load_journal_read(void *context, u64 seq, unsigned int copy,
 			     struct disk_records_block *block)
 {
 	struct load *load = context;
-	u64 at = journal_place(&load->md->super, seq, 0) - JOURNAL_FIRST_BLOCK;
+	u64 at = journal_place(&load->md->super, seq, copy) - JOURNAL_FIRST_BLOCK;
 
-	memcpy(block, &load->ring[copy][at], sizeof(*block));
+	memcpy(block, &load->ring[at], sizeof(*block));
 	return 0;
 }
 
@@ -687,15 +738,18 @@ static int load_journal(struct load *load)
 		.apply = load_journal_apply,
 		.context = load,
 	};
-	unsigned int copy;
+	u64 at, nr = 2 * md->super.journal_blocks;
 	int r;
 
-	for (copy = 0; copy < 2; copy++)
-		if (block_io(md, REQ_OP_READ | REQ_META,
-			     journal_place(&md->super, 0, copy),
-			     md->super.journal_blocks, load->ring[copy]))
-			memset(load->ring[copy], 0,
-			       md->super.journal_blocks * BLOCK_SIZE_BYTES);
+	/* In pieces, so that one that can not be read does not hide the others. */
+	for (at = 0; at < nr; at += LOAD_BATCH) {
+		u64 count = min_t(u64, LOAD_BATCH, nr - at);
+
+		if (block_io(md, REQ_OP_READ | REQ_META, JOURNAL_FIRST_BLOCK + at,
+			     count, &load->ring[at]))
+			load_singly(md, JOURNAL_FIRST_BLOCK + at, count,
+				    &load->ring[at]);
+	}
 	r = journal_replay(&md->super, &replay, md->table);
 	if (r == -EUCLEAN)
 		DMERR("%pg: journal: blocks of a finished commit are missing in both copies; run 'ssdcache repair'",
@@ -712,26 +766,21 @@ static int load_journal(struct load *load)
 
 static int load_alloc(struct load *load)
 {
-	size_t ring = load->md->super.journal_blocks * BLOCK_SIZE_BYTES;
 	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
+	load->ring = vzalloc(2 * load->md->super.journal_blocks * BLOCK_SIZE_BYTES);
+	for (i = 0; i < 2; i++)
 		load->places[i] = vzalloc(LOAD_BATCH * BLOCK_SIZE_BYTES);
-		load->ring[i] = vzalloc(ring);
-		if (!load->places[i] || !load->ring[i])
-			return -ENOMEM;
-	}
-	return 0;
+	return load->ring && load->places[0] && load->places[1] ? 0 : -ENOMEM;
 }
 
 static void load_free(struct load *load)
 {
 	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
-		vfree(load->ring[i]);
+	vfree(load->ring);
+	for (i = 0; i < 2; i++)
 		vfree(load->places[i]);
-	}
 }
 
 /**

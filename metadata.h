@@ -49,6 +49,9 @@ struct metadata {
 	u64 head;
 	struct disk_records_block *journal;	/* COMMIT_BLOCKS_MAX blocks */
 	unsigned int nr_records;		/* gathered in it */
+	struct bio bio;				/* that writes it */
+	struct bio_vec vecs[2 * COMMIT_BLOCKS_MAX];
+	struct disk_super *scratch;		/* to write the superblock from */
 
 	/* Checkpoint. */
 	struct bittree touched[2];	/* table blocks; user: the one caller */
@@ -56,7 +59,6 @@ struct metadata {
 	u64 touched_end;		/* one above the highest ever touched */
 	bool checkpointing;
 	u64 checkpoint_seq;		/* tail when it is done */
-	u64 checkpoint_end;		/* high_water when it is done */
 	struct disk_records_block *table;	/* TABLE_BATCH blocks */
 	u64 *table_seq;			/* of each table block */
 	unsigned long *newer_place;	/* bit: the second is the newer */
@@ -83,6 +85,7 @@ int metadata_load(struct metadata *md,
 bool metadata_add(struct metadata *md, const struct record *record);
 int metadata_commit(struct metadata *md);
 int metadata_checkpoint(struct metadata *md, bool whole);
+void metadata_touch_all(struct metadata *md);
 bool metadata_has_room(const struct metadata *md);
 bool metadata_is_half_full(const struct metadata *md);
 int metadata_write_super(struct metadata *md);

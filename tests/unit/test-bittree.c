@@ -167,6 +167,33 @@ static void test_stale_summaries(void **state)
 	bittree_exit(&tree);
 }
 
+/* One search over a tree without bits, and it looks empty from above. */
+static void test_empty(void **state)
+{
+	static const u64 sizes[] = { 1, 64, 65, 4097, 1 << 18, 1 << 24 };
+	struct bittree tree;
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		assert_int_equal(bittree_init(&tree, sizes[i]), 0);
+		assert_true(bittree_empty(&tree));
+		for (n = 0; n < 200; n++) {
+			u64 bit = n == 0 ? 0 : n == 1 ? sizes[i] - 1 :
+				  random_below(sizes[i]);
+
+			bittree_set(&tree, bit);
+			assert_false(bittree_empty(&tree));
+			bittree_clear(&tree, bit);
+			/* Words end where the one above ends too. */
+			if (n % 2)
+				bittree_next(&tree, bit);
+			assert_int_equal(bittree_next(&tree, 0), BITTREE_NONE);
+			assert_true(bittree_empty(&tree));
+		}
+		bittree_exit(&tree);
+	}
+}
+
 static void test_no_memory(void **state)
 {
 	struct bittree tree;
@@ -345,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_stale_summaries),
+		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_threads),

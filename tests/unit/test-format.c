@@ -121,7 +121,9 @@ static void check_layout(const struct super *super)
 	assert_int_equal(super_place(0), 0);
 	assert_true(end <= journal_place(super, 0, 0));
 	end = journal_place(super, super->journal_blocks - 1, 1) + 1;
-	assert_int_equal(journal_place(super, super->journal_blocks - 1, 0) + 1,
+	assert_int_equal(end, journal_place(super, 0, 0) +
+			      2 * super->journal_blocks);
+	assert_int_equal(journal_place(super, 0, 0) + 1,
 			 journal_place(super, 0, 1));
 	assert_int_equal(journal_place(super, super->journal_blocks, 0),
 			 journal_place(super, 0, 0));
