@@ -8,6 +8,9 @@ kasan|kcsan)	SLOW=8 ;;
 *)		SLOW=1 ;;
 esac
 
+# For what is left out there.
+fast() { [ $SLOW = 1 ]; }
+
 # few N: a number of I/Os for this kernel.
 few() { echo $((($1 + SLOW - 1) / SLOW)); }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The machine is reset: what was flushed is there, what was clean stays warm and
 # clean, what was dirty is drained before anything else may happen to it.
-# kernels: 6.1 6.12 kasan
+# kernels: 6.1 6.12
 # smp: 2
 # timeout: 400
 # disk: 48M

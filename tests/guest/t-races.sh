@@ -56,18 +56,23 @@ races()
 
 # Everything fits.
 races writeback 512 4 8 4000
-races writethrough 512 4 8 3000
-races writearound 512 4 8 2000
+if fast; then
+	races writethrough 512 4 8 3000
+	races writearound 512 4 8 2000
+fi
 # Evictions all the time.
 races writeback 128 8 2 5000
-races writethrough 128 8 2 3000
-races writeback 256 8 2 3000 --overlap
+if fast; then
+	races writethrough 128 8 2 3000
+	races writeback 256 8 2 3000 --overlap
+	races writearound 256 8 2 2000 --overlap
+	races passthrough 512 8 3 1000 --overlap
+fi
 races writethrough 512 8 3 3000 --overlap
-races writearound 256 8 2 2000 --overlap
-races passthrough 512 8 3 1000 --overlap
 # Little but sectors, and blocks that are discarded.
-races writeback 512 4 4 4000 --overlap --max-sectors 24 --aligned 20 --discards 12
-races writethrough 512 4 4 3000 --overlap --max-sectors 24 --aligned 20 --discards 12
+races writeback 512 4 4 3000 --overlap --max-sectors 24 --aligned 20 --discards 12
+! fast ||
+	races writethrough 512 4 4 3000 --overlap --max-sectors 24 --aligned 20 --discards 12
 
 # A discard that overtakes a write to both devices, whose part on the SSD is
 # slow: either may win, but the one that was read stays.
