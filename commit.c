@@ -222,7 +222,10 @@ static void commit_round(struct cache *cache, struct bio_list *end,
 	int r, array_error = 0;
 
 	if (wants_array_flush(end)) {
-		array_error = array_flush(cache);
+		/* Without its SSD the cache knows nothing: it asks the array. */
+		array_error = failed_before ?
+			      blkdev_issue_flush(cache->array->bdev) :
+			      array_flush(cache);
 		if (xchg(&cache->array_flush_failed, false))
 			array_error = -EIO;
 	}
