@@ -933,9 +933,12 @@ static int message_flush(struct cache *cache)
 {
 	int r = drain(cache);
 
+	/* Blocks that were always being written around or discarded. */
+	if (!r && count_dirty(cache)) {
+		r = freeze_clean(cache);
+		thaw_writes(cache);
+	}
 	set_write_both(cache, false);
-	if (!r && count_dirty(cache))
-		r = -EAGAIN;
 	if (r || cache_state(cache) == STATE_FAILED)
 		return r;
 	return commit_wait(cache);

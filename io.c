@@ -816,6 +816,9 @@ static void discard_worker(struct work_struct *work)
 	struct bio_list bios = BIO_EMPTY_LIST;
 	struct bio *bio;
 
+	/* thaw_writes() queues this work again. */
+	if (READ_ONCE(cache->frozen))
+		return;
 	spin_lock_irq(&cache->deferred_lock);
 	bio_list_merge(&bios, &cache->discards_deferred);
 	bio_list_init(&cache->discards_deferred);
@@ -1321,7 +1324,7 @@ void update_slow_writes(struct cache *cache)
 }
 
 /**
- * freeze_writes() - holds all new writes back and waits for none
+ * freeze_writes() - holds all new writes and discards back
  * @cache: the cache
  *
  * On return every write that was not held back is counted in its line, or a
@@ -1334,6 +1337,7 @@ void freeze_writes(struct cache *cache)
 	/* Also for fills: they begin with interrupts off. */
 	update_slow_writes(cache);
 	flush_work(&cache->worker);
+	flush_work(&cache->discard_work);
 	fills_drain(cache);
 }
 
@@ -1354,6 +1358,7 @@ void thaw_writes(struct cache *cache)
 	bio_list_init(&cache->frozen_bios);
 	spin_unlock_irq(&cache->deferred_lock);
 	io_route_later(cache, &bios);
+	queue_work(cache->fill_wq, &cache->discard_work);
 }
 
 /*---- Map ----*/
