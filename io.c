@@ -691,8 +691,9 @@ static void discard_unlist(struct cache *cache, struct discard *discard)
 }
 
 /*
- * Drops the blocks of a line. False if the line is being destaged: what is on
- * its way to the array must be there before.
+ * Drops the blocks of a line. False if a destage or a write to both devices has
+ * some of them on their way to the array: that must be there before, or the two
+ * devices end up with different winners.
  */
 static bool discard_line(struct cache *cache, line_t line, u64 blocks)
 {
@@ -704,6 +705,8 @@ static bool discard_line(struct cache *cache, line_t line, u64 blocks)
 
 	stripe = lines_lock(&cache->lines, line, &flags);
 	l = line_find(&cache->lines, line);
+	if (conflict_overlap(stripe, line, CONFLICT_BOTH, blocks))
+		done = false;
 	if (l && line_is(l, LINE_FILLING)) {
 		conflict = conflict_find(stripe, line, CONFLICT_FILL);
 		if (conflict->writing & blocks)
