@@ -22,17 +22,80 @@ LINES_START=1024		# MiB: one block in each line of 256 KiB
 LINES=20000
 IOS=40000
 
-wanted() { case " ${ROWS:-all} " in *" all "*|*" $1 "*) return 0 ;; esac; return 1; }
+# Rows that say nothing about a kind, "-" in the table:
+# - dm-writecache forgets a block when it is clean, so there are none to be
+#   written; its reads are of dirty blocks for the same reason.
+# - dm-cache sends misses to the disk until the block of 256 KiB is promoted,
+#   so they are at the speed of the disk.
+case $KIND in
+writecache)	LACKS="first_clean" ;;
+dmcache)	LACKS="miss4k miss_line first_clean" ;;
+*)		LACKS= ;;
+esac
+
+has() { case " $LACKS " in *" $1 "*) return 1 ;; esac; }
+wanted()
+{
+	has "$1" || return 1
+	case " ${ROWS:-all} " in *" all "*|*" $1 "*) return 0 ;; esac
+	return 1
+}
 any() { local r; for r; do wanted "$r" && return 0; done; return 1; }
 
 # --- Devices ------------------------------------------------------------------
 
 disks()
 {
-	must nullblk_create ssd 10240 $SSD_NSEC 128 $BLOCKSIZE
+	local ssd=10240
+
+	# These two need no more for their rows, and format all of it.
+	case $KIND in writecache|dmcache) ssd=2048 ;; esac
+	must nullblk_create ssd $ssd $SSD_NSEC 128 $BLOCKSIZE
 	[ "$KIND" = raw ] || [ "$KIND" = linear ] ||
 		must nullblk_create hdd 12288 $HDD_NSEC 1 $BLOCKSIZE
 }
+
+BCACHE=/sys/block/bcache0/bcache
+
+bcache_create()
+{
+	local d
+
+	must modprobe bcache
+	must make-bcache --block 4k --bucket 512k --writeback \
+		-C /dev/ssd -B /dev/hdd
+	for d in /dev/ssd /dev/hdd; do
+		echo $d >/sys/fs/bcache/register || bail "bcache: register $d"
+	done
+	wait_for 30 test -b /dev/bcache0 -a -e $BCACHE/cache ||
+		bail "no /dev/bcache0"
+	echo writeback >$BCACHE/cache_mode
+	echo 0 >$BCACHE/sequential_cutoff
+	echo 0 >$BCACHE/cache/congested_read_threshold_us
+	echo 0 >$BCACHE/cache/congested_write_threshold_us
+	# Nothing is written back meanwhile, then as fast as it can.
+	echo 0 >$BCACHE/writeback_running
+	echo 0 >$BCACHE/writeback_percent
+}
+
+# settles SECONDS COMMAND...: waits until it succeeds. Asks seldom: sleep costs
+# no real time, commands do.
+settles()
+{
+	local n="$1"
+
+	shift
+	while ! "$@"; do
+		n=$((n - 2))
+		[ $n -gt 0 ] || return 1
+		sleep 2
+	done
+}
+
+# dmcache_migrate SECTORS: how much dm-cache may promote and write back at once.
+dmcache_migrate() { must dmsetup message bench 0 migration_threshold "$1"; }
+
+dmcache_is() { [ "$(dmsetup status bench | awk "{ print ($1) }")" = 1 ]; }
 
 create()
 {
@@ -50,6 +113,24 @@ create()
 		must ssdcache_create bench /dev/hdd /dev/ssd ${SSDCACHE_ARGS-}
 		DEV=/dev/mapper/bench
 		;;
+	writecache)
+		must modprobe dm-writecache
+		must dmsetup create bench --table "0 $(sectors /dev/hdd) \
+			writecache s /dev/hdd /dev/ssd $BLOCKSIZE 0"
+		DEV=/dev/mapper/bench
+		;;
+	dmcache)
+		must modprobe dm-cache-smq
+		# The metadata are on the same kind of SSD.
+		must nullblk_create meta 64 $SSD_NSEC 128 $BLOCKSIZE
+		must dmsetup create bench --table "0 $(sectors /dev/hdd) \
+			cache /dev/meta /dev/ssd /dev/hdd 512 1 writeback smq 0"
+		DEV=/dev/mapper/bench
+		;;
+	bcache)
+		bcache_create
+		DEV=/dev/bcache0
+		;;
 	*)
 		bail "no kind $KIND"
 		;;
@@ -65,6 +146,19 @@ clean()
 		wait_for 600 sh -c '[ "$(dmsetup status bench | tr " " "\n" |
 			grep -c -e ^dirty_blocks=0 -e ^flushing=0)" = 2 ]' ||
 			bail "does not get clean: $(dmsetup status bench)"
+		;;
+	dmcache)
+		# It does that when it has been idle for a second.
+		dmcache_migrate 2048000
+		settles 300 dmcache_is '$14 == 0' ||
+			bail "does not get clean: $(dmsetup status bench)"
+		dmcache_migrate 0
+		;;
+	bcache)
+		echo 1 >$BCACHE/writeback_running
+		settles 600 grep -qx clean $BCACHE/state ||
+			bail "does not get clean: $(cat $BCACHE/dirty_data)"
+		echo 0 >$BCACHE/writeback_running
 		;;
 	esac
 }
@@ -136,8 +230,21 @@ meta_end()
 # The working set is written once, in random order.
 fill()
 {
-	quiet --rw=randwrite --bs=64k --iodepth=16 --size=${SET}m \
-		--norandommap=0
+	local n=0
+
+	[ "$KIND" != dmcache ] || dmcache_migrate 2048000
+	while :; do
+		quiet --rw=randwrite --bs=64k --iodepth=16 --size=${SET}m \
+			--norandommap=0
+		[ "$KIND" = dmcache ] || return 0
+		# dm-cache promotes what is hot: again until that is all.
+		! dmcache_is "int(\$7) >= $((SET * 4))" || break
+		n=$((n + 1))
+		[ $n -lt 30 ] ||
+			bail "not wholly cached: $(dmsetup status bench)"
+	done
+	# Nothing is written back or promoted while it is measured.
+	dmcache_migrate 0
 }
 
 # A log for fio that names one block in each of LINES lines, in an order that
@@ -207,11 +314,15 @@ if any miss_line first_clean; then
 	meta_begin
 	lines_job miss_line
 	meta_end meta_miss_line "$ROW_BYTES"
-	clean
-	meta_begin
-	lines_job first_clean
-	meta_end meta_first_clean "$ROW_BYTES"
-	lines_job lines_again
+	if has first_clean; then
+		clean
+		meta_begin
+		lines_job first_clean
+		meta_end meta_first_clean "$ROW_BYTES"
+		lines_job lines_again
+	fi
 fi
 }
-[ "$KIND" != ssdcache ] || echo "# $(dmsetup status bench)"
+case $KIND in
+ssdcache|writecache|dmcache) echo "# $(dmsetup status bench)" ;;
+esac
