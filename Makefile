@@ -103,7 +103,13 @@ test-powercut-long:
 		tests/guest/t-powercut.sh
 
 demo:
-	@tests/guest/run --kernel 6.12 tests/guest/demo.sh
+	@tests/setup.sh packages
+	@tests/setup.sh kernel 6.12
+	@mkdir -p build/demo
+	@tar -cf build/demo/tree.tar -C $(lastword $(shell \
+		ls -d /usr/src/linux-headers-6.12.*-common)) scripts include/uapi
+	@tests/guest/run --kernel 6.12 --mem 2048 --timeout 600 \
+		--file build/demo/tree.tar tests/guest/demo.sh
 
 bench:
 	@tests/bench/run

@@ -344,10 +344,14 @@ static int probe_ssd(struct cache *cache, const struct options *options,
 {
 	struct dm_target *ti = cache->ti;
 	u64 ssd_sectors = bdev_nr_sectors(cache->ssd->bdev);
-	struct disk_super *scratch = vzalloc(BLOCK_SIZE_BYTES);
+	struct disk_super *scratch;
 	bool blank;
 	int r;
 
+	/* Both superblocks must be there to be looked at. */
+	if (ssd_sectors < JOURNAL_FIRST_BLOCK * BLOCK_SECTORS)
+		return refuse(&ti->error, -ENOSPC, "SSD: too small for a cache");
+	scratch = vzalloc(BLOCK_SIZE_BYTES);
 	if (!scratch)
 		return -ENOMEM;
 	r = metadata_probe(cache->ssd->bdev, super, scratch, &blank, &ti->error);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # File systems on the device, and devices above and below it that cut bios at odd
 # places or take small ones only.
-# kernels: 6.1 6.12 kasan
+# kernels: 6.1 6.12
 # smp: 2
 # timeout: 400
 . /test/lib.sh

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Power cuts: what was flushed is there, what was read once stays (C1, C2, C4).
 # Variables: SEED, CUTS, COUNT (cuts of one set of caches), see powercut.c.
-# kernels: 6.1 6.12
+# kernels: 6.1
 # smp: 2
 # mem: 768
 # timeout: 600

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Tables, modes and sizes change while I/O runs and is verified.
-# kernels: 6.1 6.12 kasan
+# kernels: 6.1 6.12
 # smp: 2
 # timeout: 400
 . /test/lib.sh

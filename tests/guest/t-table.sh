@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Table lines: each key and all their combinations come back from TABLE status in
 # a form that loads again; what is refused, and what is said then.
-# kernels: 6.1 6.12 kasan
+# kernels: 6.1 6.12
 # smp: 2
 # timeout: 300
 . /test/lib.sh
