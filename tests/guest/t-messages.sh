@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Messages: each does what it says, also twice, also wrongly asked for.
-# kernels: 6.1 6.12 kasan
+# kernels: 6.1 6.12
 # smp: 2
 # timeout: 300
 . /test/lib.sh

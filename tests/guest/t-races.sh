@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Much I/O on few lines: hits, misses, fills, writes around the cache, discards,
 # destaging, evictions and messages meet all the time.
-# kernels: 6.1 6.12
+# kernels: 6.1 6.12 kasan
 # smp: 2
 # timeout: 400
 . /test/lib.sh

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Status: the fields, their order, and that each counts what it says.
-# kernels: 6.1 6.12 kasan
+# kernels: 6.1 6.12
 # smp: 2
 # timeout: 300
 . /test/lib.sh
