@@ -78,7 +78,15 @@ check_wait()
 	return $st
 }
 
-check_runs() { kill -0 $CHECK_PID 2>/dev/null; }
+# check_going NAME: it found nothing wrong so far.
+check_going()
+{
+	if kill -0 $CHECK_PID 2>/dev/null; then
+		pass "$1"
+	else
+		check_wait "$1" && fail "$1: to its end" "it ended early"
+	fi
+}
 
 # array_holds NAME MODEL [DEVICE]: after "flush" the array has it all.
 array_holds() { ok "$1" blockcheck --verify-only --load "$2" "${3:-/dev/hdd}"; }

@@ -27,7 +27,7 @@ run_check()
 	local name="$1"
 
 	shift
-	check "$name" --load $MODEL --save $MODEL "$@" /dev/mapper/cache
+	check "$name" --torn --load $MODEL --save $MODEL "$@" /dev/mapper/cache
 }
 
 verify() { check "$1" --verify-only --load $MODEL /dev/mapper/cache; }
@@ -49,7 +49,7 @@ flush_and_compare()
 case $BOOT in
 1)	# A, on the array; B over a part of it, flushed but not destaged.
 	create 2 line_size 128
-	check "A is written" --ops $(few 2000) --save $MODEL --range 0:16384 \
+	check "A is written" --ops $(few 2000) --torn --save $MODEL --range 0:16384 \
 		/dev/mapper/cache
 	ok "flush" dmsetup message cache 0 flush
 	drained "nothing is dirty"
@@ -77,10 +77,10 @@ case $BOOT in
 3)	create
 	verify "they are there"
 	flush_and_compare
-	check_start --load $MODEL --seconds 1000 --discards 0 --zeroes 0 \
+	check_start --torn --load $MODEL --seconds 1000 --discards 0 --zeroes 0 \
 		/dev/mapper/cache
 	sleep 4
-	ok "I/O is running" check_runs
+	check_going "I/O is running"
 	reset_machine
 	;;
 4)	# In the middle of I/O. Asked for pass-through: drained first.
@@ -104,10 +104,10 @@ case $BOOT in
 	drained "nothing became dirty"
 	stays_warm "$1"
 	verify "verify"
-	check_start --load $MODEL --seconds 1000 --discards 0 --zeroes 0 \
+	check_start --torn --load $MODEL --seconds 1000 --discards 0 --zeroes 0 \
 		/dev/mapper/cache
 	sleep 4
-	ok "I/O is running" check_runs
+	check_going "I/O is running"
 	reset_machine
 	;;
 6)	check "nothing is older than its last flush" --verify-only --newer-ok \
@@ -129,7 +129,7 @@ case $BOOT in
 	drained "nothing is dirty"
 	array_holds "the array holds it all" $MODEL $ARRAY
 	ok "set mode writeback" dmsetup message cache 0 set mode writeback
-	check_start --load $MODEL --seconds 1000 --discards 0 --zeroes 0 \
+	check_start --torn --load $MODEL --seconds 1000 --discards 0 --zeroes 0 \
 		/dev/mapper/cache
 	sleep 3
 	# In the middle of a drain.

@@ -24,6 +24,8 @@
  *   --align N          sectors; never less than the logical block (that)
  *   --aligned PERCENT  of the I/Os are whole 4 KiB blocks (45)
  *   --overlap          writes and discards may overlap others in flight
+ *   --torn             a read may see half of a sector that is just written, as
+ *                      with disks of a virtual machine that are files
  *   --load FILE        what the device holds; without it: zeros
  *   --newer-ok         or anything that a run wrote which began with that model
  *                      and did not live to save its own
@@ -122,7 +124,7 @@ static struct {
 	unsigned int shares[NR_KINDS];
 	unsigned int hot, aligned, pause;
 	uint32_t align;
-	bool newer_ok, overlap, verify_only, no_verify, allow_errors, allow_read_errors;
+	bool newer_ok, torn, overlap, verify_only, no_verify, allow_errors, allow_read_errors;
 	const char *load, *save, *device;
 } opt = {
 	.threads = 8, .seed = 1, .max_sectors = 1200,
@@ -358,10 +360,11 @@ static bool read_value(uint64_t sector, const struct sector *before,
 		       uint32_t value, uint32_t begun, uint32_t first_value)
 {
 	struct sector *s = &model[sector];
+	bool quiet = s->version == before->version && !s->in_flight;
 
 	if (value == V_BAD)
-		return false;
-	if (s->version == before->version && !s->in_flight) {
+		return opt.torn && !quiet;
+	if (quiet) {
 		if (!is_candidate(s, value))
 			return false;
 		set_only(s, value, begun);
@@ -926,7 +929,7 @@ static void parse_args(int argc, char **argv)
 	enum {
 		THREADS = 256, OPS, SECONDS, SEED, RANGE, MAX_SECTORS, HOT, ALIGN,
 		ALIGNED, OVERLAP, LOAD, SAVE, VERIFY_ONLY, NO_VERIFY, ALLOW_ERRORS,
-		ALLOW_READ_ERRORS, PAUSE, NEWER_OK, SHARES,
+		ALLOW_READ_ERRORS, PAUSE, NEWER_OK, TORN, SHARES,
 	};
 	static const struct option options[] = {
 		{ "threads", 1, NULL, THREADS }, { "ops", 1, NULL, OPS },
@@ -939,6 +942,7 @@ static void parse_args(int argc, char **argv)
 		{ "no-verify", 0, NULL, NO_VERIFY },
 		{ "allow-errors", 0, NULL, ALLOW_ERRORS },
 		{ "allow-read-errors", 0, NULL, ALLOW_READ_ERRORS },
+		{ "torn", 0, NULL, TORN },
 		{ "pause", 1, NULL, PAUSE }, { "newer-ok", 0, NULL, NEWER_OK },
 		{ "reads", 1, NULL, SHARES + READ },
 		{ "writes", 1, NULL, SHARES + WRITE },
@@ -968,6 +972,7 @@ static void parse_args(int argc, char **argv)
 		case NO_VERIFY:	opt.no_verify = true; break;
 		case ALLOW_ERRORS: opt.allow_errors = true; break;
 		case ALLOW_READ_ERRORS: opt.allow_read_errors = true; break;
+		case TORN:	opt.torn = true; break;
 		case NEWER_OK:	opt.newer_ok = true; break;
 		case PAUSE:	opt.pause = number(optarg); break;
 		default:
